@@ -14,6 +14,7 @@ def test_int32_arithmetic_on_data_is_distinguished_from_that_on_shapes(warm_serv
         """
     from bench.model.facts import Facts
     from bench.worker.diagnose.inspection import read_graphs
+    from bench.worker.frames import Sources
 
     @tf.function(input_signature=[tf.TensorSpec([None, 8], tf.int32), tf.TensorSpec([32, 64], tf.int32)])
     def step(rows, table):
@@ -27,7 +28,7 @@ def test_int32_arithmetic_on_data_is_distinguished_from_that_on_shapes(warm_serv
     graphs = [function.get_concrete_function().graph for function in (step, other)]
     facts = [Facts(), Facts()]
     for graph_facts, graph in zip(facts, graphs):
-        read_graphs(graph_facts, [graph], "x.py")
+        read_graphs(graph_facts, [graph], Sources("x.py"))
     report(int32_operations=[graph_facts.int32.operations for graph_facts in facts])
     """,
         warm_server,

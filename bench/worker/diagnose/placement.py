@@ -200,7 +200,13 @@ def call_from_new_function(tf: Any, original_call: Any, function: Any, *args: An
     warm = function.experimental_get_tracing_count() > 0 or getattr(function, "_jit_compile", False)
     if not warm or not tf.executing_eagerly():
         return original_call(function, *args, **kwargs)
-    return original_call(tf.function(lambda *a, **k: original_call(function, *a, **k)), *args, **kwargs)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        returned = original_call(function, *args, **kwargs)
+        # In a graph of TensorFlow 2.10, a function that returns nothing returns the operation that calls it.
+        return None if isinstance(returned, tf.Operation) else returned
+
+    return original_call(tf.function(call), *args, **kwargs)
 
 
 def _nodes(graphs: Iterable[Any]) -> Iterator[Any]:
