@@ -124,7 +124,8 @@ def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
     int32: Counter[Source] = Counter()
     python: Counter[Source] = Counter()
     arguments = 0
-    whole = [graph for graph in graphs if getattr(graph, "__dict__", None)]  # TensorFlow empties graphs after their use
+    # TensorFlow 2.10 empties graphs that nothing runs any more. In 2.21, a graph has no `__dict__`.
+    whole = [graph for graph in graphs if getattr(graph, "__dict__", True)]
     for operation in (op for graph in whole for op in graph.get_operations()):
         if operation.type in PYTHON_CALLS:
             python.update([traced_in(operation, sources)])
