@@ -20,7 +20,7 @@ OBSERVERS = (
 """Functions of devbench that it puts around TensorFlow's own. What they call is the program's work."""
 
 
-class Source(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of the program.
 
     Attributes:
@@ -51,7 +51,7 @@ class Sources:
         return self._others(path) or None
 
 
-def call_in(sources: Sources, start: Any = None) -> tuple[Source, str]:
+def call_in(sources: Sources, start: Any = None) -> tuple[SourceLine, str]:
     """Return the innermost line of the program that is being executed, and the name of the function that it calls.
 
     Args:
@@ -66,11 +66,11 @@ def call_in(sources: Sources, start: Any = None) -> tuple[Source, str]:
     while frame is not None:
         code = frame.f_code
         if (name := sources.name(code.co_filename)) is not None:
-            return Source(name, int(frame.f_lineno)), called
+            return SourceLine(name, int(frame.f_lineno)), called
         if code.co_name not in WRAPPERS and not code.co_filename.startswith(WORKER):
             called = code.co_name
         frame = frame.f_back
-    return Source("", 0), ""
+    return SourceLine("", 0), ""
 
 
 def is_own_work(frame: Any, sources: Sources) -> bool:

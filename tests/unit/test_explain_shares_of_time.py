@@ -33,9 +33,11 @@ from bench.model.sample import Block, ProcessSample, Series
 from bench.model.spec import LOOPS
 from bench.render.terminal.explanation import text
 from bench.worker.diagnose.own_time import Place, place_of
-from bench.worker.frames import Source, Sources
+from bench.worker.frames import SourceLine, Sources
 
 CAUSE = "a new dataset for each call"
+
+LINE_2 = SourceLine("", 2)
 
 
 def found(facts: Facts, phases: dict[str, float] | None = None, **changes: Any) -> dict[str, Finding]:
@@ -254,18 +256,26 @@ def stack(source: str, file: str) -> Any:
 @pytest.mark.parametrize(
     ("source", "file", "place"),
     [
-        ("def call(): probe()", "/lib/numpy/a.py", Place(Source("", 2), "call", "python")),
-        ("def call(): probe()", "/lib/tensorflow/a.py", Place(Source("", 2), "call", "eager")),
-        ("def call(): probe()", "/lib/tensorflow/polymorphic_function.py", Place(Source("", 2), "call", "graph")),
-        ("def predict(): probe()\ncall = predict", "/lib/tensorflow/a.py", Place(Source("", 2), "predict", "keras")),
-        ("def numpy(): probe()\ncall = numpy", "/lib/tensorflow/a.py", Place(Source("", 2), "numpy", "read")),
+        ("def call(): probe()", "/lib/numpy/a.py", Place(LINE_2, "call", "python")),
+        ("def call(): probe()", "/lib/tensorflow/a.py", Place(LINE_2, "call", "eager")),
+        ("def call(): probe()", "/lib/tensorflow/polymorphic_function.py", Place(LINE_2, "call", "graph")),
+        (
+            "def predict(): probe()\ncall = predict",
+            "/lib/tensorflow/a.py",
+            Place(LINE_2, "predict", "keras"),
+        ),
+        ("def numpy(): probe()\ncall = numpy", "/lib/tensorflow/a.py", Place(LINE_2, "numpy", "read")),
         (
             "def func_graph_from_py_func(): probe()\ndef call(): func_graph_from_py_func()",
             "/lib/tensorflow/a.py",
-            Place(Source("", 2), "call", "tracing"),
+            Place(LINE_2, "call", "tracing"),
         ),
-        ("def __init__(): probe()\ncall = __init__", "/lib/keras/a.py", Place(Source("", 2), "__init__", "building")),
-        ("def run(): probe()\ncall = run", "/lib/tensorflow/session.py", Place(Source("", 2), "run", "graph")),
+        (
+            "def __init__(): probe()\ncall = __init__",
+            "/lib/keras/a.py",
+            Place(LINE_2, "__init__", "building"),
+        ),
+        ("def run(): probe()\ncall = run", "/lib/tensorflow/session.py", Place(LINE_2, "run", "graph")),
     ],
 )
 def test_a_sample_of_the_stack_names_the_line_and_what_it_calls(source: str, file: str, place: Place) -> None:

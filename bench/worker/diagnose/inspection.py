@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from bench.model.facts import WHOLE_DATA_CALLS, EagerOperations, Facts, Float64, GraphOperations, HostReads
-from bench.worker.frames import Source, Sources, call_in, is_own_work, library_folders
+from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, library_folders
 
 WARM_UP = 2
 """Steps before those that are observed. The first one may trace."""
@@ -50,8 +50,8 @@ class Observed:
     """
 
     def __init__(self) -> None:
-        self.reads: Counter[Source] = Counter()
-        self.eager: Counter[tuple[str, Source]] = Counter()
+        self.reads: Counter[SourceLine] = Counter()
+        self.eager: Counter[tuple[str, SourceLine]] = Counter()
 
     def read(self, facts: Facts, steps: int) -> None:
         """Set the facts `host_reads` and `eager`.
@@ -61,7 +61,7 @@ class Observed:
             steps: number of steps that were observed.
         """
         facts.host_reads = HostReads(per_step=self.reads.total() / steps, **_lines(self.reads))
-        by_line: Counter[Source] = Counter()
+        by_line: Counter[SourceLine] = Counter()
         by_type: Counter[str] = Counter()
         for (op, source), number in self.eager.items():
             by_line[source] += number
@@ -120,9 +120,9 @@ def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
         graphs: the graphs.
         sources: the program's own files, whose lines are named.
     """
-    float64: Counter[Source] = Counter()
-    int32: Counter[Source] = Counter()
-    python: Counter[Source] = Counter()
+    float64: Counter[SourceLine] = Counter()
+    int32: Counter[SourceLine] = Counter()
+    python: Counter[SourceLine] = Counter()
     arguments = 0
     # TensorFlow 2.10 empties graphs that nothing runs any more. In 2.21, a graph has no `__dict__`.
     whole = [graph for graph in graphs if getattr(graph, "__dict__", True)]
@@ -148,15 +148,15 @@ def _is_large_int32(tensor: Any) -> bool:
     return bool((tensor.shape.num_elements() or MANY) >= MANY)
 
 
-def traced_in(operation: Any, sources: Sources) -> Source:
+def traced_in(operation: Any, sources: Sources) -> SourceLine:
     """Return the line of the program that made an operation of a graph. Line 0 if none did."""
     for frame in reversed(list(operation.traceback or ())):
         if (name := sources.name(frame.filename)) is not None:
-            return Source(name, int(frame.lineno))
-    return Source("", 0)
+            return SourceLine(name, int(frame.lineno))
+    return SourceLine("", 0)
 
 
-def _lines(counts: Counter[Source]) -> dict[str, Any]:
+def _lines(counts: Counter[SourceLine]) -> dict[str, Any]:
     """Return the fields `lines` and `elsewhere` of a fact."""
     sources = sorted(source for source, _ in counts.most_common(MAX_NAMES) if source.line)
     elsewhere: dict[str, list[int]] = {}

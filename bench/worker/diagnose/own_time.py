@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTime, OwnTimePart
-from bench.worker.frames import WORKER, WRAPPERS, Source, Sources, is_own_work, library_folders
+from bench.worker.frames import WORKER, WRAPPERS, SourceLine, Sources, is_own_work, library_folders
 
 WARM_UP = 2
 """Steps before those that are sampled. The first one may trace."""
@@ -66,7 +66,7 @@ class Place(NamedTuple):
         kind: what kind of work the call does.
     """
 
-    source: Source
+    source: SourceLine
     called: str
     kind: CallKind
 
@@ -85,7 +85,7 @@ def measure(start: Callable[[], Iterator[Any]], sources: Sources) -> OwnTime | N
     if len(list(islice(steps, WARM_UP))) < WARM_UP:
         return None
     count, began = 0, time.perf_counter()
-    sampler = Sampler(sources)
+    sampler = StackSampler(sources)
     sampler.start()
     try:
         for _ in islice(steps, MOST_STEPS):
@@ -123,7 +123,7 @@ def summary(samples: Iterable[tuple[Place, float]], steps: int, elapsed: float) 
     )
 
 
-class Sampler:
+class StackSampler:
     """A thread that samples the stack of the thread that starts it.
 
     Args:
@@ -178,11 +178,11 @@ def place_of(frame: FrameType | None, sources: Sources, libraries: tuple[str, ..
         name, path = frame.f_code.co_name, frame.f_code.co_filename
         if (file := sources.name(path)) is not None:
             called = calls[-1][0] if calls else ""
-            return Place(Source(file, frame.f_lineno), called, _kind(called, calls, libraries))
+            return Place(SourceLine(file, frame.f_lineno), called, _kind(called, calls, libraries))
         if name not in WRAPPERS and not path.startswith(WORKER):
             calls.append((name, path))
         frame = frame.f_back
-    return Place(Source("", 0), "", "other")
+    return Place(SourceLine("", 0), "", "other")
 
 
 def _kind(called: str, calls: Sequence[tuple[str, str]], libraries: tuple[str, ...]) -> CallKind:

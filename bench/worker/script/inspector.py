@@ -18,7 +18,7 @@ from typing import Any
 from bench.model.facts import Facts
 from bench.model.recognition import StepSource
 from bench.worker.diagnose.inspection import STEPS, WARM_UP, Observed, observing
-from bench.worker.diagnose.own_time import FEWEST_STEPS, Place, Sampler, summary
+from bench.worker.diagnose.own_time import FEWEST_STEPS, Place, StackSampler, summary
 from bench.worker.frames import Sources
 from bench.worker.script.replay_function import Arguments, obstacle
 
@@ -53,7 +53,7 @@ class Mark:
 
 
 @dataclass
-class _Loop:
+class _SeenLoop:
     steps: int = 0
     marks: list[Mark] = field(default_factory=list)
     sampled: int = 0
@@ -75,10 +75,10 @@ class StepInspector:
     def __init__(self, tf: Any, sources: Sources) -> None:
         self._tf = tf
         self._sources = sources
-        self._sampler = Sampler(sources)
-        self._loops: dict[str, _Loop] = {}
+        self._sampler = StackSampler(sources)
+        self._loops: dict[str, _SeenLoop] = {}
         self._stack = ExitStack()
-        self._watched: _Loop | None = None  # the loop in whose steps reads and eager operations are counted
+        self._watched: _SeenLoop | None = None  # the loop in whose steps reads and eager operations are counted
         self._latest = ""  # the loop that made the latest step
         self._trains = False  # whether a loop that trains was seen
         self._watched_at = 0.0
@@ -102,7 +102,7 @@ class StepInspector:
         self._trains = trains
         if not self._loops:
             self._sampler.start()
-        loop = self._loops.setdefault(token, _Loop())
+        loop = self._loops.setdefault(token, _SeenLoop())
         loop.steps += steps
         loop.follows_other += follows_other
         loop.arguments = arguments
@@ -114,14 +114,14 @@ class StepInspector:
         elif self._watched is None:
             self._mark(loop)
 
-    def _mark(self, loop: _Loop) -> None:
+    def _mark(self, loop: _SeenLoop) -> None:
         now = time.perf_counter()
         follows = bool(loop.marks) and loop.marks[-1].at > self._resumed
         if loop.steps > WARM_UP and not (follows and now - loop.marks[-1].at < SPACING):
             loop.sampled += follows
             loop.marks.append(Mark(now, len(self._sampler.samples), loop.steps, follows))
 
-    def _watch(self, loop: _Loop) -> None:
+    def _watch(self, loop: _SeenLoop) -> None:
         self._sampler.paused, self._watched, loop.observed_from = True, loop, loop.steps
         self._watched_at = time.perf_counter()
         loop.observed = self._stack.enter_context(observing(self._tf, self._sources))
@@ -167,7 +167,7 @@ class StepInspector:
         facts.own_time = summary(samples, steps, elapsed)
         return facts
 
-    def _obstacle(self, source: StepSource, loop: _Loop | None) -> str | None:
+    def _obstacle(self, source: StepSource, loop: _SeenLoop | None) -> str | None:
         reason = obstacle(self._tf, loop.arguments if loop is not None else None)
         if reason is None and loop is not None and 2 * loop.follows_other > loop.steps:
             return "a step calls several functions or models"

@@ -46,7 +46,7 @@ def capture(channel: Channel, start: Start, phases: Phases) -> Any:
     return _Capture(channel, start, phases).run()
 
 
-class _FitCall:
+class _FitReplay:
     """Captures a call of `fit`, which does not start.
 
     Args:
@@ -112,7 +112,7 @@ class _Capture:
         self.target = start.script.target
         self.phases = phases
         self.name = start.spec.script.module or Path(self.place.file).name
-        self.steps: _FitCall | FunctionCalls | None = None
+        self.steps: _FitReplay | FunctionCalls | None = None
         if self.place.copy_root:
             channel.renames[self.place.copy_root] = self.place.original_root
         self.program = ScriptProgram(start.spec.script, self.place, lambda text: channel.send(Note(text=text)))
@@ -161,7 +161,7 @@ class _Capture:
             root=folder,
         )
         if self.target.kind == "fit":
-            self.steps = _FitCall(tf, seen, self.target)
+            self.steps = _FitReplay(tf, seen, self.target)
         else:
             self.steps = FunctionCalls(tf, seen, self.target, Captured)
 
