@@ -57,50 +57,62 @@ def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
 
 def python(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if Python that does not call TensorFlow takes much of the step."""
-    parts = _of_kind(samples, "python")
-    share = min(1.0, sum(part.share for part in parts))
-    if share <= MIN_SHARE:
-        return
-    largest = [part for part in parts if part.share > MIN_SHARE] or parts[:1]
-    yield Finding(
+    yield from _of_lines(
+        base,
+        samples,
+        "python",
         cause=PYTHON,
-        sentence=f"Python without TensorFlow takes {share:.0%} of the step{lines_of(base, largest)}.",
-        evidence=_evidence(samples, "lines of the program that call no function of TensorFlow"),
+        subject="Python without TensorFlow",
+        evidence="lines of the program that call no function of TensorFlow",
         fix="Vectorize it with NumPy, move it into a tf.data pipeline, or do it less often.",
-        share=share,
-        estimated=True,
     )
 
 
 def building(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if each step builds models, layers, optimizers or functions."""
-    parts = _of_kind(samples, "building")
-    share = min(1.0, sum(part.share for part in parts))
-    if share <= MIN_SHARE:
-        return
-    yield Finding(
+    yield from _of_lines(
+        base,
+        samples,
+        "building",
         cause="objects built in the loop",
-        sentence=f"Building layers, models, optimizers or functions takes {share:.0%} of the step"
-        f"{lines_of(base, _largest(parts))}.",
-        evidence=_evidence(samples, "constructors of Keras, and tf.function"),
+        subject="Building layers, models, optimizers or functions",
+        evidence="constructors of Keras, and tf.function",
         fix="Build them once, before the loop.",
-        share=share,
-        estimated=True,
     )
 
 
 def slow_input(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the step waits for its next batch. It is for programs without another loop."""
-    parts = _of_kind(samples, "input")
+    yield from _of_lines(
+        base,
+        samples,
+        "input",
+        cause="slow input",
+        subject="Getting the next batch",
+        evidence="lines that read from an iterator",
+        fix="Let tf.data prepare batches in the background: map with num_parallel_calls=tf.data.AUTOTUNE, and "
+        "prefetch(tf.data.AUTOTUNE) at the end. Cache data that fit into memory.",
+    )
+
+
+def _of_lines(
+    base: Result, samples: list[ProcessSample], kind: CallKind, *, cause: str, subject: str, evidence: str, fix: str
+) -> Iterator[Finding]:
+    """Yield a finding with the share and the lines of what the program's lines do, if it takes much of the step.
+
+    Python may be spread over many lines, so each line of it that takes much of the step is named.
+    """
+    parts = _of_kind(samples, kind)
     share = min(1.0, sum(part.share for part in parts))
     if share <= MIN_SHARE:
         return
+    notable = [part for part in parts if part.share > MIN_SHARE] or parts[:1]
+    named = notable if kind == "python" else _largest(parts)
     yield Finding(
-        cause="slow input",
-        sentence=f"Getting the next batch takes {share:.0%} of the step{lines_of(base, _largest(parts))}.",
-        evidence=_evidence(samples, "lines that read from an iterator"),
-        fix="Let tf.data prepare batches in the background: map with num_parallel_calls=tf.data.AUTOTUNE, and "
-        "prefetch(tf.data.AUTOTUNE) at the end. Cache data that fit into memory.",
+        cause=cause,
+        sentence=f"{subject} takes {share:.0%} of the step{lines_of(base, named)}.",
+        evidence=_evidence(samples, evidence),
+        fix=fix,
         share=share,
         estimated=True,
     )
