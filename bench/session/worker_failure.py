@@ -18,11 +18,17 @@ OURS = re.compile(
 )
 """Lines of Python's fault handler that are not about the user's program."""
 
+STARTING = re.compile(
+    r"WARNING: All log messages before absl::InitializeLog\(\)|cpu_feature_guard\.cc|oneDNN custom operations are on"
+    r"|To enable (the following instructions|them in other operations)"
+)
+"""Lines that TensorFlow logs whenever it starts on a CPU."""
+
 
 def last_lines(stderr: str) -> list[str]:
     """Return the last lines of a worker's stderr, without those that are not about the user's program."""
-    lines = stderr.replace("\r", "\n").splitlines()
-    return [line[-500:] for line in lines if line.strip() and not OURS.match(line)][-LAST_LINES:]
+    lines = [line for line in stderr.replace("\r", "\n").splitlines() if line.strip()]
+    return [line[-500:] for line in lines if not OURS.match(line) and not STARTING.search(line)][-LAST_LINES:]
 
 
 def hung(seconds: float, phase: Activity, stderr: str, file: str | None) -> Failure:

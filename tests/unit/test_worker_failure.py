@@ -1,4 +1,4 @@
-"""The hint of a failure says whose fault it probably is."""
+"""A failure says whose fault it probably is, and shows what its worker printed last."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import bench
+from bench.session.worker_failure import last_lines
 from bench.worker.failure import failure_of
 
 pytestmark = pytest.mark.once
@@ -34,3 +35,16 @@ def test_an_error_whose_inner_frames_keras_removed_is_not_a_fault_of_devbench(
     with pytest.raises(ValueError, match="shapes") as caught:
         program()
     assert words in failure_of(caught.value, str(tmp_path / "train.py"), "first_step").hint
+
+
+def test_the_last_lines_of_a_failure_leave_out_what_tensorflow_logs_at_each_start() -> None:
+    logged = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        "I0000 00:00:1795677668.372007   29720 port.cc:153] oneDNN custom operations are on. You may see slightly",
+        "I0000 00:00:1795677668.447744   29720 cpu_feature_guard.cc:227] This TensorFlow binary is optimized",
+        "To enable the following instructions: AVX2 FMA, in other operations, rebuild TensorFlow",
+        "2026-01-01 00:00:00.123456: I tensorflow/core/platform/cpu_feature_guard.cc:193] This TensorFlow binary",
+        "To enable them in other operations, rebuild TensorFlow with the appropriate compiler flags.",
+    ]
+    told = ["I0000 00:00:1795677668.500000   29720 cuda_dnn.cc:529] Loaded cuDNN version 91002", "about to fail"]
+    assert last_lines("\n".join([logged[0], told[0], *logged[1:], told[1]])) == told
