@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ class ScriptCall:
     line: int
     detail: str = ""
 
-    @property
+    @functools.cached_property
     def token(self) -> str:
         """A text that names the call in every process of the script."""
         return f"{self.kind} {self.file}:{self.line} {self.name} {self.detail}".rstrip()
@@ -49,7 +50,13 @@ class Updated:
 
 
 class Sink(Protocol):
-    """Uses the steps that observers see."""
+    """Uses the steps that observers see.
+
+    Attributes:
+        awaits_start: whether it wants to know when a step may start.
+    """
+
+    awaits_start: bool
 
     def starting(self, what: str) -> None:
         """Take note that a step may start now.
@@ -93,21 +100,37 @@ class Observation:
     checking: bool = False
     arguments: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None
     _names: dict[str, str] = field(default_factory=dict)
+    _calls: dict[tuple[StepKind, str, str, int, str], ScriptCall] = field(default_factory=dict)
+
+    @functools.cached_property
+    def thread(self) -> Any:
+        """The state of TensorFlow that `tf.executing_eagerly` reads, which takes several times as long."""
+        from tensorflow.python.eager import context
+
+        return context.context()._thread_local_data
 
     @property
     def eager(self) -> bool:
         """Whether the calling code runs eagerly and is no part of an observed call."""
-        return not self.depth and bool(self.tf.executing_eagerly())
+        return not self.depth and bool(self.thread.is_eager)
 
     def call(self, kind: StepKind, name: str, detail: str = "") -> ScriptCall:
-        """Return the call that is being made by the innermost line of the script."""
+        """Return the call that the innermost line of the script makes now. Every step calls this: keep it short."""
+        names = self._names
+        file, line = "", 0
         frame: Any = sys._getframe(1)
         while frame is not None:
             path = frame.f_code.co_filename
-            if self.name_of(path):
-                return ScriptCall(kind, name, self._names[path], frame.f_lineno, detail)
+            file = names[path] if path in names else self.name_of(path)
+            if file:
+                line = frame.f_lineno
+                break
             frame = frame.f_back
-        return ScriptCall(kind, name, "", 0, detail)
+        key = kind, name, file, line, detail
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = ScriptCall(*key)
+        return call
 
     def is_program(self, path: str) -> bool:
         """Whether a source file is the script's."""

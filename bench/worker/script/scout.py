@@ -50,7 +50,10 @@ class Scout:
         inspector: looks into the steps. None if nothing does.
         arguments: returns those of the `tf.function` that was called last.
         finished: whether enough is known.
+        awaits_start: always, to count the calls of `predict` and `evaluate`.
     """
+
+    awaits_start = True
 
     def __init__(
         self, seconds: float, watch: int | None, send: Callable[[Any], None], on_caught: Callable[[], None]

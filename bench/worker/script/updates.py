@@ -16,6 +16,9 @@ from bench.worker.diagnose.placement import call_from_new_function
 from bench.worker.script.calls import Observation, ScriptCall, Updated
 from bench.worker.script.eager_steps import EagerSteps
 
+UPDATED = "_devbench_updated"
+"""Attribute of a `tf.function` that updates variables: the `Updated` with its variables."""
+
 
 class Updates:
     """Observes optimizers and functions.
@@ -28,7 +31,6 @@ class Updates:
         self._seen = seen
         self._function: Any = None  # the outermost function that is running
         self._in_functions: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
-        self._variables: weakref.WeakKeyDictionary[Any, Updated] = weakref.WeakKeyDictionary()
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []  # numbered optimizers, so that no other one gets the same id
         self._loss: Any = None
@@ -100,7 +102,7 @@ class Updates:
                 if seen.exact:
                     self._traced(optimizer)
                 variables = _variables(optimizer, method, grads, args, kwargs)
-                known = self._variables.setdefault(self._function, Updated([]))
+                known = vars(self._function).setdefault(UPDATED, Updated([]))
                 known.trainable_variables += [
                     v for v in variables if all(v is not k for k in known.trainable_variables)
                 ]
@@ -123,14 +125,16 @@ class Updates:
         return str(self._numbers[id(optimizer)])
 
     def _patch_function(self) -> None:
+        """Observe each call. What runs in every step is kept short: few calls of Python, and none of TensorFlow."""
         kind, seen = type(self._seen.tf.function(lambda: None)), self._seen
         original = kind.__call__
 
         @functools.wraps(original)
         def devbench_call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if not seen.eager:
+            if seen.depth or not seen.thread.is_eager:
                 return original(function, *args, **kwargs)
-            seen.sink.starting("function")
+            if seen.sink.awaits_start:
+                seen.sink.starting("function")
             before = self._counts(function) if seen.exact else []
             seen.depth, self._function = 1, function
             try:
@@ -142,25 +146,23 @@ class Updates:
                 seen.depth, self._function = 0, None
             seen.arguments = args, kwargs
             name = getattr(function, "__name__", "function")
-            if function not in self._variables:
+            changed = vars(function).get(UPDATED)
+            if changed is None:
                 seen.sink.step(seen.call("function", name), 1, returned, None)
             else:
-                changed = self._variables[function]
-                value = changed if returned is None else returned
                 step = self._graph_steps.get(name) or seen.call("updates", name)
-                seen.sink.step(step, self._steps(function, before), value, changed)
+                steps = self._steps(function, before) if seen.exact else 1
+                seen.sink.step(step, steps, changed if returned is None else returned, changed)
             return returned
 
         kind.__call__ = devbench_call
 
     def _counts(self, function: Any) -> list[int]:
-        """Return how many updates each optimizer of a function has made. Empty if nobody wants to know."""
+        """Return how many updates each optimizer of a function has made."""
         return [_iterations(optimizer) for optimizer, _ in self._in_functions.get(function, ())]
 
     def _steps(self, function: Any, before: list[int]) -> int:
         """Return the steps that a call of a function ran: the updates of the optimizer that made fewest."""
-        if not self._seen.exact:
-            return 1
         traced = [count for _, count in self._in_functions[function]]
         starts = before + traced[len(before) :]  # this call traced the others
         made = [end - start for start, end in zip(starts, self._counts(function), strict=True)]

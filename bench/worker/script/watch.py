@@ -40,6 +40,7 @@ class Watch:
         on_caught: is called if the script goes on although it was unwound. It does not return.
 
     Attributes:
+        awaits_start: whether the first step has not started yet.
         value: what the latest step returned.
         done: when the latest step was done. None if that is not known.
     """
@@ -54,6 +55,7 @@ class Watch:
         on_caught: Callable[[], None],
     ) -> None:
         self._target = target
+        self._token = target.token
         self._timed_loop = timed_loop
         self._on_first = on_first
         self._check = check
@@ -61,6 +63,7 @@ class Watch:
         self._on_caught = on_caught
         self._steps = 0
         self._is_open = False  # whether the first step has started
+        self.awaits_start = True
         self.value: Any = None
         self.done: float | None = None
 
@@ -70,7 +73,7 @@ class Watch:
         A step that ends with an update starts with the first tape or, without one, with the function that updates. A
         step with several calls of `train_on_batch` starts with the first of them.
         """
-        if self._timed_loop.started or what not in STARTS[self._target.kind]:
+        if not self.awaits_start or what not in STARTS[self._target.kind]:
             return
         if not self._is_open:
             self._is_open = what in ("tape", "train-on-batch")
@@ -79,15 +82,13 @@ class Watch:
 
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
         """Count steps, if they are the target's."""
-        if call.token == self._target.token:
-            self.tick(steps, value, model)
-
-    def tick(self, steps: int, value: Any, model: Any) -> None:
-        """Count steps of the target."""
+        if call.token != self._token:
+            return
         if self._timed_loop.finished is not None:
             self._on_caught()
         self._steps += 1
         if self._steps == 1:
+            self.awaits_start = False
             at = time.perf_counter()
             self._on_first(model)
             self._timed_loop.clock.leave_out(time.perf_counter() - at)
