@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair, pair_groups
 from bench.config.settings import RunSettings, load
-from bench.errors import DeviceAbsent, Interrupted, NotApplicable, NotComparable, UsageError
+from bench.errors import DeviceAbsent, Interrupted, NotComparable, UsageError
 from bench.model.comparison import THRESHOLD
 from bench.model.failure import Failure
 from bench.model.result import Result
@@ -147,7 +147,6 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
     from bench.study.sweep import SweepStudy
 
     with _recorded(settings, f"sweep {workload}", recorder) as record:
-        _refuse_script(workload)
         study = SweepStudy(workload, settings, record, point_time)
         try:
             curves = study.run()
@@ -156,19 +155,6 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
             raise Interrupted(error.signum, study.results, study.read() if study.results else None) from None
         record.judge([result for result in study.results if not ran_out_of_memory(result)])
     return curves
-
-
-def _refuse_script(workload: str) -> None:
-    """Check that a sweep gets no script.
-
-    Raises:
-        NotApplicable: The workload is a script.
-    """
-    from bench import registry
-
-    if registry.is_script(workload):
-        hint = f"Measure its steps with `devbench run {workload}`, or write its functions as a workload."
-        raise NotApplicable(f"devbench sweep does not work with scripts, and {workload} is one", hint)
 
 
 def compare(results: Sequence[Argument], settings: RunSettings | None = None, **options: Any) -> Outcome:

@@ -42,8 +42,8 @@ class Command(TyperCommand):
             place = args.index("--")
             args = [*args[:place], "--args", shlex.join(args[place + 1 :])]
         parsed: list[str] = super().parse_args(ctx, args)
-        named = ctx.params.get("workloads") or ctx.params.get("module")
-        if "workloads" in ctx.params and not named and not ctx.resilient_parsing:
+        named = any(ctx.params.get(name) for name in ("workloads", "workload", "module"))
+        if "module" in ctx.params and not named and not ctx.resilient_parsing:
             ctx.fail("Missing argument 'PROGRAM'.")
         return parsed
 

@@ -9,7 +9,7 @@ import typer
 from bench.analyse.samples import has_measurements
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
-from bench.cli.measure import Workload, measure
+from bench.cli.measure import Module, Program, measure, one_of
 from bench.cli.options import with_settings
 from bench.config.settings import OutputOptions, RunSettings, SelectionOptions, title
 from bench.errors import Interrupted
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 def explain(
-    workload: Workload,
     settings: RunSettings,
+    workload: Program = None,
+    module: Module = None,
     changes: Annotated[
         bool,
         typer.Option(
@@ -38,17 +39,18 @@ def explain(
         ),
     ] = False,
 ) -> None:
-    """Find out where the time goes and what makes a workload faster.
+    """Find out where the time goes and what makes a program faster.
 
-    Measures the workload in a series of loops. Each loop leaves out one more thing, such as the input. Then tries
-    changes to the workload, one at a time (what-ifs). --max-time limits the whole explanation. The output says what was
+    Measures the program in a series of loops. Each loop leaves out one more thing, such as the input. Then tries
+    changes to the program, one at a time (what-ifs). --max-time limits the whole explanation. The output says what was
     left out for lack of time.
     """
     from bench import api
 
+    program = one_of(workload, module)
     measure(
         settings,
-        lambda recorder: api.explain(workload, settings, recorder, what_ifs=changes),
+        lambda recorder: api.explain(program, settings, recorder, what_ifs=changes),
         lambda explanation, interruption: _show(explanation, interruption, settings, verbose),
     )
 

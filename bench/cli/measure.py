@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from bench import registry
 from bench.cli import completion
 from bench.cli.command import announce, end, say
 from bench.config.settings import RunSettings
-from bench.errors import Interrupted
+from bench.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from bench.publish.recorder import Recorder
 
 T = TypeVar("T")
 
-WORKLOAD = typer.Argument(
-    metavar="WORKLOAD", help="Name of a workload, or path of a .py file.", autocompletion=completion.workloads
-)
-WORKLOADS = typer.Argument(
+PROGRAM = typer.Argument(
     metavar="PROGRAM",
     help="Script, notebook, name of a workload, or path of a workload's file.",
     autocompletion=completion.workloads,
     show_default=False,
 )
-Workload = Annotated[str, WORKLOAD]
+Program = Annotated[str | None, PROGRAM]
+Module = Annotated[
+    str | None,
+    typer.Option("-m", metavar="MODULE", help="Module to run as a script, as `python -m` does.", show_default=False),
+]
+
+
+def named(programs: Sequence[str], module: str | None) -> list[str]:
+    """Return the programs that the user named, a module as `registry.resolve` takes it."""
+    return [*programs, *([f"{registry.MODULE}{module}"] if module else [])]
+
+
+def one_of(program: str | None, module: str | None) -> str:
+    """Return the one program that the user named.
+
+    Raises:
+        UsageError: there are two.
+    """
+    first, *others = named([program] if program else [], module)
+    if others:
+        raise UsageError(f"{first} and -m {module} are two programs", "Name one of them.")
+    return first
 
 
 def measure(settings: RunSettings, work: Callable[[Recorder], T], show: Callable[[T, Interrupted | None], int]) -> None:

@@ -35,14 +35,13 @@ def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> l
         spec = steps[0].spec
         case = ["--case", spec.case] if spec.case else []
         backend = ["--backend", spec.backend] if spec.backend != backends.reference() else []
-        words = ["devbench", "explain", workload, *case, *backend]
+        name = ["-m", spec.script.module] if spec.script and spec.script.module else [workload]
+        words = ["devbench", "explain", *name, *case, *backend]
         recognition = steps[0].recognition
         if spec.script is not None:
             words += ["--watch", str(spec.script.watch)] if spec.script.watch else []
             words += ["--", *spec.script.arguments] if spec.script.arguments else []
-        is_module = spec.script is not None and spec.script.module is not None
-        if recognition is None or not is_module:
-            commands.append((shlex.join(words), "where the time goes, and what is faster"))
+        commands.append((shlex.join(words), "where the time goes, and what is faster"))
         if recognition is not None and recognition.others:
             commands.append((_watching(steps[0]), "another loop of the script"))
     if any(result.status == "complete" for result in results):

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench import registry
 from bench.analyse.samples import has_measurements
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, complain, describe, print_json
-from bench.cli.measure import WORKLOADS, measure
+from bench.cli.measure import PROGRAM, Module, measure, named
 from bench.cli.options import with_settings
 from bench.config.settings import OutputOptions, RunSettings, title
 from bench.errors import Interrupted, UsageError
@@ -28,13 +27,8 @@ KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -
 
 def run(
     settings: RunSettings,
-    workloads: Annotated[list[str] | None, WORKLOADS] = None,
-    module: Annotated[
-        str | None,
-        typer.Option(
-            "-m", metavar="MODULE", help="Module to run as a script, as `python -m` does.", show_default=False
-        ),
-    ] = None,
+    workloads: Annotated[list[str] | None, PROGRAM] = None,
+    module: Module = None,
     only: Annotated[
         int | None,
         typer.Option(
@@ -53,15 +47,15 @@ def run(
     A script runs as `python train.py` runs it, in a copy of its folder. The script gets the arguments after --. Each
     measurement runs in a new process. devbench shows the results and writes them to a folder.
     """
-    named = [*(workloads or []), *([f"{registry.MODULE}{module}"] if module else [])]
+    programs = named(workloads or [], module)
     if only is not None:
-        named = [_at(named, only)]
+        programs = [_at(programs, only)]
     from bench import api
 
     measure(
         settings,
-        lambda recorder: api.run(named, settings, recorder=recorder),
-        lambda outcome, interruption: _show(outcome, interruption, settings, named[0], verbose),
+        lambda recorder: api.run(programs, settings, recorder=recorder),
+        lambda outcome, interruption: _show(outcome, interruption, settings, programs[0], verbose),
     )
 
 

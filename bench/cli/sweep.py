@@ -8,7 +8,7 @@ import typer
 
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
-from bench.cli.measure import Workload, measure
+from bench.cli.measure import Module, Program, measure, one_of
 from bench.cli.options import duration, with_settings
 from bench.config.settings import MeasurementOptions, RunSettings, title
 from bench.errors import DevbenchError, Interrupted, RunFailed
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    workload: Workload,
     settings: RunSettings,
+    workload: Program = None,
+    module: Module = None,
     point_time: Annotated[
         str,
         typer.Option(
@@ -30,17 +31,18 @@ def sweep(
         ),
     ] = "45s",
 ) -> None:
-    """Measure a workload over a range of a parameter.
+    """Measure a program over a range of a parameter.
 
     --param batch=1..4096 doubles the batch from point to point. Two ranges make a grid. --max-time limits the whole
     sweep.
     """
     from bench import api
 
+    program = one_of(workload, module)
     limit = duration(point_time, "--point-time")
     measure(
         settings,
-        lambda recorder: api.sweep(workload, settings, limit, recorder),
+        lambda recorder: api.sweep(program, settings, limit, recorder),
         lambda sweep, interruption: _show(sweep, interruption, settings),
     )
 

@@ -64,8 +64,8 @@ def test_an_explanation_is_suggested_for_a_script(kind: StepKind, tmp_path: Path
     assert command == "devbench explain train.py -- --epochs 2"
 
 
-def test_an_explanation_is_not_suggested_for_a_module(tmp_path: Path) -> None:
+def test_an_explanation_of_a_module_names_it_as_python_does(tmp_path: Path) -> None:
     first = trial("fit")
     first.spec = first.spec.model_copy(update={"script": Script(module="train")})
-    commands = [command for command, _ in next_steps.after_measuring([first], "-m train", tmp_path)]
-    assert not [command for command in commands if "explain" in command]
+    (command, _), *_ = next_steps.after_measuring([first], "-m train", tmp_path)
+    assert command == "devbench explain -m train"
