@@ -1,29 +1,37 @@
 """How soon `devbench explain` names the cause of planted programs, and how often it is right.
 
-`python -m benchmarks.explain [busy] [RUNS] [PROGRAM…]` explains each program of `benchmarks/planted` RUNS times.
-Default: all programs, once. With `busy`, another process keeps one core busy meanwhile.
+`python -m benchmarks.explain [--busy] [--runs RUNS] [--until SECONDS] [--append FILE] [PROGRAM…]` explains each program
+of `benchmarks/planted` RUNS times. Default: all programs, once. With `--busy`, another process keeps one core busy
+meanwhile. With `--until`, each explanation is interrupted after so many seconds, and the explanation so far is scored.
+With `--append`, the runs are added to a file, and the summary is of all runs in it. So a long measurement can be
+divided.
 
 For each program, it measures first what the planted cause takes: the program with and without it, interleaved. Then it
 prints for each explanation when the first provisional sentence came, when a line named the cause, when everything was
-known, the place of the cause in the answer, and the share that the explanation gives it.
+known, the place of the cause in the answer, the share that the explanation gives it, the true share, and how many of
+the parts that take at least 5% of the step are known to within 5 points.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
+import os
 import pkgutil
 import re
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+
+from pydantic import BaseModel
 
 from bench.machine import system
 from bench.model.explanation import Explanation
@@ -42,54 +50,118 @@ TARGETS = {
 """Seconds, of issue 25."""
 
 SHARE_ERROR = 0.10
+"""How far the share that is given to a cause may be from its true share."""
+
+LARGE_PART = 0.05
+"""Share of the step from which a part must be known, to within the same number of points."""
 
 
-@dataclass
-class Explained:
+class Run(BaseModel):
     """One run of `devbench explain`.
 
     Attributes:
-        explanation: the document. None if the command failed.
+        program: name of the planted program.
+        healthy: whether it has no cause.
+        busy: whether one core was busy.
+        until: seconds after which the explanation was interrupted. None if it was not.
+        load: the load average of the last minute, before the run.
         first: seconds until the first provisional sentence. None if none came.
         named: seconds until a line named the cause. None if none did.
         seconds: until the command ended.
-        output: what the command printed, for a failure.
+        failure: what the command printed last, if it failed; otherwise empty.
+        place: place of the cause in the answer, from 1. None if it is not named. For a healthy program, the number of
+            causes in the answer.
+        share: share of the step that the explanation gives the cause. None if it gives none.
+        true_share: share that the cause takes. 0 for a healthy program.
+        large_parts: number of parts that take at least `LARGE_PART` of the step.
+        known_parts: number of those that are known to within `LARGE_PART`.
     """
 
-    explanation: Explanation | None
+    program: str
+    healthy: bool
+    busy: bool
+    until: float | None
+    load: float
     first: float | None
     named: float | None
     seconds: float
-    output: str
+    failure: str
+    place: int | None = None
+    share: float | None = None
+    true_share: float = 0.0
+    large_parts: int = 0
+    known_parts: int = 0
 
 
-def explain(program: str, cause: str, folder: Path) -> Explained:
-    """Explain a program, and note when its lines came."""
-    started = time.monotonic()
+def explain(program: str, cause: str, folder: Path, busy: bool, until: float | None, true: float) -> Run:
+    """Explain a program, and note when its lines came.
+
+    Args:
+        program: name of the planted program.
+        cause: a regular expression that finds its cause in the answer. Empty if it has none.
+        folder: for results.
+        busy: whether to keep one core busy.
+        until: seconds after which to interrupt the explanation.
+        true: share that the cause takes.
+    """
+    load = os.getloadavg()[0]
     command = [*system.python("bench"), "explain", str(FOLDER / f"{program}.py"), "--json", "--output", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    out: list[str] = []
-    reader = threading.Thread(target=lambda stream: out.append(stream.read()), args=(process.stdout,))
-    reader.start()
-    first = named = None
-    lines = []
-    for line in process.stderr:
-        lines.append(line)
-        elapsed = time.monotonic() - started
-        if first is None and PROVISIONAL.search(line):
-            first = elapsed
-        if named is None and cause and PROVISIONAL.search(line) and re.search(cause, line):
-            named = elapsed
-    process.wait()
-    reader.join()
-    seconds = time.monotonic() - started
-    document = json.loads(out[0])["explanation"] if process.returncode == 0 else None
-    explanation = Explanation.model_validate(document) if document else None
-    if named is None and explanation is not None and cause and re.search(cause, explanation.model_dump_json()):
-        named = seconds
-    return Explained(explanation, first, named, seconds, "".join(lines))
+    with busy_core() if busy else nullcontext():
+        started = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        out: list[str] = []
+        reader = threading.Thread(target=lambda stream: out.append(stream.read()), args=(process.stdout,))
+        reader.start()
+        interrupt = threading.Timer(until or 0.0, process.send_signal, [signal.SIGINT])
+        if until:
+            interrupt.start()
+        first = named = None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            elapsed = time.monotonic() - started
+            if first is None and PROVISIONAL.search(line):
+                first = elapsed
+            if named is None and cause and PROVISIONAL.search(line) and re.search(cause, line):
+                named = elapsed
+        process.wait()
+        interrupt.cancel()
+        reader.join()
+        seconds = time.monotonic() - started
+    run = Run(
+        program=program,
+        healthy=not cause,
+        busy=busy,
+        until=until,
+        load=load,
+        first=first,
+        named=named,
+        seconds=seconds,
+        failure="",
+        true_share=true,
+    )
+    if process.returncode not in ((0, 130) if until else (0,)) or not out[0]:
+        return run.model_copy(update={"failure": "".join(lines)[-300:] or f"exit code {process.returncode}"})
+    return _scored(run, Explanation.model_validate(json.loads(out[0])["explanation"]), cause)
+
+
+def _scored(run: Run, explanation: Explanation, cause: str) -> Run:
+    """Return the run with what its explanation says."""
+    large = [part.share for part in explanation.parts if part.share.value >= LARGE_PART]
+    known = [share for share in large if share.low is not None and share.high is not None]
+    update: dict[str, object] = {
+        "large_parts": len(large),
+        "known_parts": sum((share.high or 0) - (share.low or 0) <= 2 * LARGE_PART for share in known),
+    }
+    if cause:
+        update |= {"place": rank(explanation, cause), "share": share(explanation, cause)}
+        if run.named is None and re.search(cause, explanation.model_dump_json()):
+            update["named"] = run.seconds
+    else:
+        update["place"] = len(explanation.answer)
+    return run.model_copy(update=update)
 
 
 def true_share(program: str, folder: Path) -> float:
@@ -145,59 +217,71 @@ def seconds_of(value: float | None) -> str:
     return "     –" if value is None else f"{value:5.0f}s"
 
 
-def main(arguments: list[str]) -> None:
-    """Explain the programs and print one line for each explanation."""
-    busy = "busy" in arguments
-    runs = next((int(argument) for argument in arguments if argument.isdecimal()), 1)
-    names = [argument for argument in arguments if argument != "busy" and not argument.isdecimal()]
-    names = names or sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
-    print(f"{'program':20} {'first':>6} {'named':>6} {'all':>6}  place  share  true", flush=True)
-    explained: list[tuple[str, Explained]] = []
-    for name in names:
-        cause = importlib.import_module(f"benchmarks.planted.{name}").CAUSE
-        with tempfile.TemporaryDirectory(prefix="devbench-") as folder:
-            truth = true_share(name, Path(folder)) if cause else 0.0
-            for _ in range(runs):
-                if busy:
-                    with busy_core():
-                        run = explain(name, cause, Path(folder))
-                else:
-                    run = explain(name, cause, Path(folder))
-                explained.append((cause, run))
-                print(_line(name, cause, run, truth), flush=True)
-    _print_summary(explained)
-
-
-def _line(name: str, cause: str, run: Explained, truth: float) -> str:
+def line(run: Run) -> str:
+    """Return the line of a run."""
     times = " ".join(map(seconds_of, (run.first, run.named, run.seconds)))
-    if run.explanation is None:
-        return f"{name:20} {times}  failed: {run.output[-300:]}"
-    place = rank(run.explanation, cause) if cause else len(run.explanation.answer)
-    given = share(run.explanation, cause) if cause else None
-    return f"{name:20} {times}  {place!s:>5}  {'    –' if given is None else f'{given:5.0%}'} {truth:5.0%}"
+    if run.failure:
+        return f"{run.program:20} {times}  failed: {run.failure}"
+    given = "    –" if run.share is None else f"{run.share:5.0%}"
+    parts = f"{run.known_parts} of {run.large_parts}"
+    return f"{run.program:20} {times}  {run.place!s:>5}  {given} {run.true_share:5.0%}  {parts}"
 
 
-def _print_summary(explained: list[tuple[str, Explained]]) -> None:
-    """Print how often the cause came first, and the median times."""
-    complete = [(cause, run.explanation) for cause, run in explained if run.explanation is not None]
-    places = [rank(explanation, cause) for cause, explanation in complete if cause]
-    healthy = [len(explanation.answer) for cause, explanation in complete if not cause]
-    print(f"cause first: {sum(place == 1 for place in places)} of {len(places)}", end="; ")
-    print(f"in the first two: {sum(place in (1, 2) for place in places)}", end="; ")
-    print(f"healthy programs given a cause: {sum(map(bool, healthy))} of {len(healthy)}")
+def print_summary(runs: Sequence[Run]) -> None:
+    """Print how often the cause came first, how often its share was right, and the median times."""
+    scored = [run for run in runs if not run.failure]
+    planted_runs, healthy = [run for run in scored if not run.healthy], [run for run in scored if run.healthy]
+    right = [run for run in planted_runs if run.share is not None and abs(run.share - run.true_share) <= SHARE_ERROR]
+    print(f"{len(runs)} runs, {len(runs) - len(scored)} failed")
+    print(f"cause first: {sum(run.place == 1 for run in planted_runs)} of {len(planted_runs)}", end="; ")
+    print(f"in the first two: {sum(run.place in (1, 2) for run in planted_runs)}", end="; ")
+    print(f"share within {SHARE_ERROR * 100:.0f} points: {len(right)} of {len(planted_runs)}", end="; ")
+    print(f"healthy programs given a cause: {sum(map(bool, (run.place for run in healthy)))} of {len(healthy)}")
+    known, large = sum(run.known_parts for run in scored), sum(run.large_parts for run in scored)
+    print(
+        f"parts of {LARGE_PART:.0%} or more that are known to within {LARGE_PART * 100:.0f} points: {known} of {large}"
+    )
     times: dict[str, list[float | None]] = {
-        "first sentence": [run.first for _, run in explained],
-        "cause named": [run.named for cause, run in explained if cause],
-        "all": [run.seconds for _, run in explained],
+        "first sentence": [run.first for run in scored],
+        "cause named": [run.named for run in planted_runs],
+        "all": [run.seconds for run in scored if run.until is None],
     }
     for name, values in times.items():
-        known = [value for value in values if value is not None]
-        if known:
+        seconds = [value for value in values if value is not None]
+        if seconds:
             print(
-                f"{name}: median {statistics.median(known):.0f} s, longest {max(known):.0f} s, "
-                f"{len(known)} of {len(values)} known (target {TARGETS[name]:.0f} s)"
+                f"{name}: median {statistics.median(seconds):.0f} s, longest {max(seconds):.0f} s, "
+                f"{sum(value <= TARGETS[name] for value in seconds)} of {len(values)} in time ({TARGETS[name]:.0f} s)"
             )
 
 
+def main() -> None:
+    """Explain the programs, print one line for each explanation, and summarize."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM")
+    parser.add_argument("--busy", action="store_true")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--until", type=float, metavar="SECONDS")
+    parser.add_argument("--append", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    names = arguments.programs or sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
+    runs = []
+    if arguments.append and arguments.append.exists():
+        runs = [Run.model_validate_json(text) for text in arguments.append.read_text(encoding="utf-8").splitlines()]
+    print(f"{'program':20} {'first':>6} {'named':>6} {'all':>6}  place  share  true  parts", flush=True)
+    for name in names:
+        cause = importlib.import_module(f"benchmarks.planted.{name}").CAUSE
+        with tempfile.TemporaryDirectory(prefix="devbench-") as folder:
+            known = next((run.true_share for run in runs if run.program == name and run.true_share), None)
+            truth = (known or true_share(name, Path(folder))) if cause else 0.0
+            for _ in range(arguments.runs):
+                runs.append(explain(name, cause, Path(folder), arguments.busy, arguments.until, truth))
+                print(line(runs[-1]), flush=True)
+                if arguments.append:
+                    with arguments.append.open("a", encoding="utf-8") as file:
+                        file.write(runs[-1].model_dump_json() + "\n")
+    print_summary(runs)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
