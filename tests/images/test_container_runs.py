@@ -24,6 +24,8 @@ from images.engine import (
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.mark.timeout(3600)]
 
+SCRIPTS = Path(__file__).parents[1] / "scripts" / "programs"
+
 PROGRAM = """def as_written():
     import tensorflow as tf
     while True:
@@ -85,6 +87,19 @@ def test_a_program_of_a_user_is_mounted_and_run(cpu: str, tmp_path: Path) -> Non
     completed = run(cpu, "run", "/mine.py", *BRIEF, "--json", options=options)
     assert completed.code == 0, completed.err
     assert [result.spec.workload for result in completed.results] == ["mine"]
+
+
+def test_a_script_in_a_mounted_folder_that_cannot_be_written_runs_unchanged(cpu: str, tmp_path: Path) -> None:
+    shutil.copy(SCRIPTS / "fit_files.py", tmp_path / "train.py")  # it writes checkpoints and a log
+    tmp_path.chmod(0o755)
+    options = (*RESTRICTED, f"--volume={tmp_path}:/work:ro", "--workdir=/work")
+    completed = run(cpu, "run", "train.py", *BRIEF, "--json", options=options)
+    assert completed.code == 0, completed.err
+    (result,) = completed.results
+    assert result.status == "complete"
+    assert result.recognition is not None
+    assert (result.recognition.chosen.kind, result.recognition.chosen.steps) == ("fit", 64)
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 
 @pytest.mark.parametrize(
