@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from devbench_process import ROOT, run_devbench
+from warm_workers import WarmServer
 
 from bench.store import files
 
@@ -19,11 +20,11 @@ pytestmark = pytest.mark.once
 DOCS = ROOT / "docs"
 
 
-def test_the_example_runs_with_the_command_that_its_page_shows(tmp_path: Path) -> None:
+def test_the_example_runs_with_the_command_that_its_page_shows(tmp_path: Path, warm_server: WarmServer | None) -> None:
     page = (DOCS / "your-program.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"`devbench (run examples/mine\.py [^`]+)`", page)
     arguments = shlex.split(line.replace("examples/mine.py", shlex.quote(str(ROOT / "examples" / "mine.py"))))
-    run = run_devbench(tmp_path, *arguments, "--max-processes", "1")
+    run = run_devbench(tmp_path, *arguments, "--max-processes", "1", warm=warm_server)
     assert run.code == 0, run.text()
     assert {result.spec.loop: result.status for result in run.results} == {
         "as-written": "complete",

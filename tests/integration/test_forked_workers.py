@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
+from unittest.mock import patch
 
 import psutil
 import pytest
@@ -123,8 +124,11 @@ def test_a_forked_worker_measures_what_a_fresh_one_measures(spec: Spec, servers:
     fresh_phases, forked_phases = ({*sample.phases} & {*START_PHASES} for sample in samples)
     assert forked_phases == fresh_phases
     assert forked.phases["import"] < fresh.phases["import"] / 10
-    assert forked.placement is not None
-    assert forked.placement == fresh.placement
+    placements = [sample.placement for sample in samples]
+    # The number of operations depends on whether the last block ended with an epoch, and so on how many steps it had.
+    assert [place and (place.verified, place.method, {*place.devices}) for place in placements] == [
+        (True, "partition graphs of a new train function", {"CPU:0"})
+    ] * 2
     assert len(forked.series[0].blocks) == len(fresh.series[0].blocks) == 3
 
 
@@ -177,6 +181,7 @@ def test_a_crash_of_a_forked_worker_is_described_and_leaves_the_others_and_the_s
         worker.fail(ended.value.failure)
 
 
+@pytest.mark.once
 def test_a_worker_that_is_killed_while_suspended_is_gone(spec: Spec, servers: WorkerServers) -> None:
     worker = warm(spec, servers)
     worker.suspend()
@@ -186,6 +191,7 @@ def test_a_worker_that_is_killed_while_suspended_is_gone(spec: Spec, servers: Wo
     assert not psutil.pid_exists(worker.process.process.pid)
 
 
+@pytest.mark.once
 def test_workers_end_with_their_server_and_the_next_one_gets_a_new_server(spec: Spec) -> None:
     with WorkerServers() as servers:
         worker = warm(spec, servers)
@@ -201,6 +207,7 @@ def test_workers_end_with_their_server_and_the_next_one_gets_a_new_server(spec: 
         assert servers.pids != [server]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_no_server_and_no_worker_outlives_the_command(program: Path, tmp_path: Path, number: signal.Signals) -> None:
     arguments = ("explain", str(program), "--backend", "cpu", "--max-time", "5m", "--output", str(tmp_path / "results"))
@@ -222,13 +229,15 @@ def forks(process: psutil.Process) -> bool:
         return False
 
 
-def session(spec: Spec, folder: Path, servers: WorkerServers, design: Design) -> list[Result]:
-    """Measure two loops of a program in two trials."""
-    settings = load(backend="cpu", output=folder, max_processes=2, max_time="30m")
+def session(spec: Spec, folder: Path, servers: WorkerServers, design: Design, trials: int = 2) -> list[Result]:
+    """Measure two loops of a program in a few trials with few blocks."""
+    settings = load(backend="cpu", output=folder, max_processes=trials, max_time="30m")
     planned = [Planned(spec.model_copy(update={"loop": loop}), (), None, None) for loop in ("fit", "step")]
-    return Session(Group("program", tuple(planned)), settings, design, Recorder(settings), servers).run()
+    with patch("bench.session.interleave.BLOCKS", 8):
+        return Session(Group("program", tuple(planned)), settings, design, Recorder(settings), servers).run()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("cold_starts", "forked"),
     [("alone", [[False, True], [False, True]]), ("baseline", [[False, True], [True, True]])],
@@ -248,6 +257,7 @@ def test_only_workers_whose_cold_start_is_reported_are_fresh(
         assert (start.n if start else 0) == flags.count(False)
 
 
+@pytest.mark.once
 def test_if_no_server_can_start_workers_are_fresh_and_a_note_says_why(
     spec: Spec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,12 +265,13 @@ def test_if_no_server_can_start_workers_are_fresh_and_a_note_says_why(
     broken = [sys.executable, "-c", "raise SystemExit('no memory')"]
     monkeypatch.setattr(system, "python", lambda module: broken if "server" in module else python(module))
     with WorkerServers() as servers:
-        results = session(spec, tmp_path, servers, Design(cold_starts="baseline", clear_trials=2))
+        results = session(spec, tmp_path, servers, Design(cold_starts="none"), trials=1)
     note = "Workers were not forked, so each imported TensorFlow: it ended with exit code 1: no memory."
     assert all(note in result.notes and result.failure is None for result in results)
     assert not any(sample.forked for result in results for sample in result.samples)
 
 
+@pytest.mark.once
 def test_a_forked_worker_is_awaited_with_a_timeout(spec: Spec, servers: WorkerServers) -> None:
     worker = warm(spec, servers)
     with pytest.raises(subprocess.TimeoutExpired):

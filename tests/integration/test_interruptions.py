@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from devbench_process import BRIEF, CompletedRun, DevbenchProcess, faulty_program, start_devbench, survivors
+from warm_workers import WarmServer
 
 pytestmark = [pytest.mark.needs("posix"), pytest.mark.once]
 
@@ -44,12 +45,13 @@ class Steps:
 
 
 @contextmanager
-def steady_run(folder: Path, *arguments: str, workers: int) -> Iterator[tuple[DevbenchProcess, Steps]]:
+def steady_run(
+    folder: Path, warm: WarmServer | None, *arguments: str, workers: int
+) -> Iterator[tuple[DevbenchProcess, Steps]]:
     """Start a run, and wait until all its workers are in their steady state."""
     steps = Steps(folder / "steps")
-    with start_devbench(
-        folder, "run", faulty_program("counts_steps"), *BRIEF, *arguments, pipe_stderr=True, STEPS=str(folder / "steps")
-    ) as run:
+    words = ("run", faulty_program("counts_steps"), *BRIEF, *arguments)
+    with start_devbench(folder, *words, pipe_stderr=True, warm=warm, STEPS=str(folder / "steps")) as run:
         for _ in range(workers):
             run.wait_for("steady state")
         yield run, steps
@@ -89,8 +91,8 @@ def interrupt(run: DevbenchProcess) -> None:
 
 
 @pytest.mark.essential
-def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> None:
-    with steady_run(tmp_path, workers=1) as (run, steps):
+def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path, fresh_workers: WarmServer | None) -> None:
+    with steady_run(tmp_path, fresh_workers, workers=1) as (run, steps):
         steps.wait_for(20)
         workers = run.workers()
         assert len(workers) == 1
@@ -101,8 +103,10 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_worker(tmp_path: Path) -> N
 
 
 @pytest.mark.essential
-def test_sigterm_ends_interleaved_workers_including_the_suspended_one(tmp_path: Path) -> None:
-    with steady_run(tmp_path, "--loop", "as-written,step", workers=2) as (run, steps):
+def test_sigterm_ends_interleaved_workers_including_the_suspended_one(
+    tmp_path: Path, fresh_workers: WarmServer | None
+) -> None:
+    with steady_run(tmp_path, fresh_workers, "--loop", "as-written,step", workers=2) as (run, steps):
         steps.wait_for(25)
         workers = run.workers()
         assert len(workers) == 2
@@ -115,8 +119,10 @@ def test_sigterm_ends_interleaved_workers_including_the_suspended_one(tmp_path: 
 
 
 @pytest.mark.needs("linux")
-def test_workers_end_with_a_killed_parent_including_the_suspended_one(tmp_path: Path) -> None:
-    with steady_run(tmp_path, "--loop", "as-written,step", workers=2) as (run, _):
+def test_workers_end_with_a_killed_parent_including_the_suspended_one(
+    tmp_path: Path, fresh_workers: WarmServer | None
+) -> None:
+    with steady_run(tmp_path, fresh_workers, "--loop", "as-written,step", workers=2) as (run, _):
         workers = run.workers()
         assert len(workers) == 2
         assert any_is_suspended(workers)

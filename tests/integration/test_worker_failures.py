@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from devbench_process import BRIEF, FAULTY_PROGRAMS, CompletedRun, faulty_program, run_devbench, survivors
+from warm_workers import WarmServer
 
 from bench.model.failure import Failure
 from bench.model.result import Result
@@ -32,7 +33,7 @@ TIMEOUT = ("--worker-timeout", "45s")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompletedRun]:
+def runs(tmp_path_factory: pytest.TempPathFactory, fresh_workers: WarmServer | None) -> dict[str, CompletedRun]:
     """All runs by name."""
     folder = tmp_path_factory.mktemp("failures")
     options = {
@@ -46,7 +47,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CompletedRun]:
         programs = [program if program == "matmul" else faulty_program(program) for program in PROGRAMS[name]]
         (folder / "temporary" / name).mkdir(parents=True)
         variables: Any = {"ORPHAN": str(folder / "orphan"), "TMPDIR": str(folder / "temporary" / name)}
-        return run_devbench(folder / name, "run", *programs, *BRIEF, *options.get(name, ()), **variables)
+        words = ("run", *programs, *BRIEF, *options.get(name, ()))
+        warm = None if name == "hangs_while_loading" else fresh_workers  # a server waits for the program without end
+        return run_devbench(folder / name, *words, warm=warm, **variables)
 
     with ThreadPoolExecutor(3) as pool:
         return dict(zip(PROGRAMS, pool.map(run, PROGRAMS), strict=True))
