@@ -1,7 +1,10 @@
-"""Run only the process that finds out what the steps of a script are."""
+"""Run only the process that finds out what the steps of a script are, and fork the processes of scripts."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -10,11 +13,26 @@ from bench.model.failure import Failure
 from bench.model.recognition import Recognition
 from bench.model.result import Result
 from bench.publish.recorder import Recorder
+from bench.session import launch
 from bench.session.design import Design
 from bench.session.process import StartProcess, spawn
 from bench.session.recognize import recognize
 from bench.session.session import Session
+from bench.session.worker_servers import WorkerServers
 from bench.study.plan import plan
+
+
+@contextmanager
+def servers_of_scripts(program: Path) -> Iterator[WorkerServers | None]:
+    """Yield servers that have imported TensorFlow for scripts such as this one. None if this system has none."""
+    if sys.platform != "linux":
+        yield None
+        return
+    (group,) = plan([program], RunSettings())
+    variables = launch._variables(group.planned[0].spec)
+    with WorkerServers() as servers:
+        assert servers.wait(variables, 300), servers.problem
+        yield servers
 
 
 def scout(

@@ -4,30 +4,61 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from devbench_process import run_devbench
+from scouting import recognition, scout, servers_of_scripts
+
+from bench.config.settings import RunSettings
+from bench.model.plan import Group
+from bench.model.spec import Loop
+from bench.publish.recorder import Recorder
+from bench.session.design import Design
+from bench.session.process import spawn
+from bench.session.session import Session
+from bench.session.worker_servers import WorkerServers
+from bench.study.plan import plan
 
 PROGRAMS = Path(__file__).parent / "programs"
 BRIEF = ("--no-changes", "--max-processes", "1", "--max-time", "6m")
-LEVELS = ("fit", "step", "host-batches", "resident", "fused")
+LEVELS: tuple[Loop, ...] = ("fit", "step", "host-batches", "resident", "fused")
 
 
-def explained(name: str, folder: Path, *options: str) -> Any:
-    """Return the explanation of a script."""
+def explained(name: str, folder: Path) -> Any:
+    """Return the explanation of a script without what-ifs."""
     shutil.copy(PROGRAMS / name, folder)
-    run = run_devbench(folder, "explain", name, "--json", *options)
+    run = run_devbench(folder, "explain", name, "--json", *BRIEF)
     assert run.code == 0, run.text()
     return json.loads(run.out)["explanation"]
 
 
+@pytest.fixture(scope="module")
+def servers() -> Iterator[WorkerServers | None]:
+    """Return servers that fork the processes of scripts. None if this system has none."""
+    with servers_of_scripts(PROGRAMS / "fit_arrays.py") as shared:
+        yield shared
+
+
+@pytest.mark.essential
 @pytest.mark.timeout(900)
+def test_the_fit_of_a_script_is_explained_by_the_levels_of_a_workload(tmp_path: Path) -> None:
+    explanation = explained("fit_arrays.py", tmp_path)
+    missing = explanation["missing_levels"]  # on a busy machine
+    assert all(reason.startswith("there was no time for it") for reason in missing.values()), missing
+    measured = [part["lower"] for part in explanation["parts"]]
+    assert measured == [loop for loop in LEVELS if loop not in missing]
+    assert measured[-1] == "fused"
+    assert all(finding["cause"] != "retracing" for finding in explanation["findings"])  # fit traces its own functions
+
+
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("fit_arrays.py", marks=pytest.mark.essential),
         pytest.param("fit_dataset.py", marks=pytest.mark.once),
         pytest.param("fit_sequence.py", marks=pytest.mark.once),
         pytest.param("fit_two_inputs.py", marks=pytest.mark.once),
@@ -35,14 +66,24 @@ def explained(name: str, folder: Path, *options: str) -> Any:
         pytest.param("fit_text.py", marks=pytest.mark.once),
     ],
 )
-def test_the_fit_of_a_script_has_every_level_of_a_workload(name: str, tmp_path: Path) -> None:
-    explanation = explained(name, tmp_path, *BRIEF)
-    missing = explanation["missing_levels"]  # on a busy machine
-    assert all(reason.startswith("there was no time for it") for reason in missing.values()), missing
-    measured = [part["lower"] for part in explanation["parts"]]
-    assert measured == [loop for loop in LEVELS if loop not in missing]
-    assert measured[-1] == "fused"
-    assert all(finding["cause"] != "retracing" for finding in explanation["findings"])  # fit traces its own functions
+def test_each_form_of_fit_computes_the_same_losses_in_every_loop(
+    name: str, tmp_path: Path, servers: WorkerServers | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.session.interleave.BLOCKS", 5)
+    recognized = recognition(scout(PROGRAMS / name, tmp_path, start=servers.fork if servers else spawn))
+    settings = RunSettings(output=tmp_path, max_processes=1, max_time="10m")
+    (group,) = plan([PROGRAMS / name], settings)
+    (program,) = group.planned
+    loops: tuple[Loop, ...] = ("as-written", *LEVELS)
+    planned = [replace(program, spec=program.spec.model_copy(update={"loop": loop})) for loop in loops]
+    design = Design(cold_starts="none", separate_starts=0, inspect=True, full=False)
+    session = Session(Group("script", tuple(planned)), settings, design, Recorder(settings), servers)
+    for result in session.results:
+        result.recognition = recognized
+    for result in session.run():
+        assert result.failure is None, result.failure
+        assert result.samples[0].series[0].blocks, result.spec.loop
+        assert not result.samples[0].facts.retraced, result.spec.loop  # fit traces its own functions
 
 
 @pytest.mark.once
@@ -55,13 +96,13 @@ def test_the_fit_of_a_script_has_every_level_of_a_workload(name: str, tmp_path: 
     ],
 )
 def test_a_level_that_does_not_apply_to_a_script_has_the_reason(name: str, reason: str, tmp_path: Path) -> None:
-    explanation = explained(name, tmp_path, *BRIEF)
+    explanation = explained(name, tmp_path)
     assert explanation["missing_levels"] == dict.fromkeys(LEVELS, f"not applicable, because {reason}")
 
 
 @pytest.mark.timeout(900)
 def test_the_function_of_a_custom_loop_runs_in_the_loops_of_devbench(tmp_path: Path) -> None:
-    explanation = explained("loop_function.py", tmp_path, *BRIEF)
+    explanation = explained("loop_function.py", tmp_path)
     missing = explanation["missing_levels"]
     assert missing.pop("fit").startswith("not applicable")
     assert missing.pop("step").startswith("not applicable")
@@ -74,7 +115,7 @@ def test_the_function_of_a_custom_loop_runs_in_the_loops_of_devbench(tmp_path: P
 @pytest.mark.essential
 @pytest.mark.timeout(900)
 def test_the_step_of_a_custom_loop_is_divided_by_what_its_lines_do(tmp_path: Path) -> None:
-    explanation = explained("loop_wasteful.py", tmp_path, *BRIEF)
+    explanation = explained("loop_wasteful.py", tmp_path)
     lines = {part["kind"]: part["lines"] for part in explanation["own_step"]}
     shares = {part["kind"]: part["share"] for part in explanation["own_step"]}
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.05)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from scouting import failure, recognition, scout
+from scouting import failure, recognition, scout, servers_of_scripts
 
-from bench.config.settings import RunSettings
 from bench.model.recognition import StepKind
-from bench.session import launch
 from bench.session.process import StartProcess, spawn
-from bench.session.worker_servers import WorkerServers
-from bench.study.plan import plan
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -106,14 +101,8 @@ FRESH = (*ESSENTIAL, "keras_first", "environment")
 @pytest.fixture(scope="module")
 def fork() -> Iterator[StartProcess]:
     """Return a function that forks the process of a script."""
-    if sys.platform != "linux":
-        yield spawn
-        return
-    (group,) = plan([PROGRAMS / "fit_arrays.py"], RunSettings())
-    variables = launch._variables(group.planned[0].spec)
-    with WorkerServers() as servers:
-        assert servers.wait(variables, 300), servers.problem
-        yield servers.fork
+    with servers_of_scripts(PROGRAMS / "fit_arrays.py") as servers:
+        yield servers.fork if servers else spawn
 
 
 @pytest.mark.timeout(300)
