@@ -177,10 +177,16 @@ def merged_facts(samples: Sequence[ProcessSample]) -> Facts:
 def examples_per_step(examples: int | None, samples: Sequence[ProcessSample]) -> int | None:
     """Return the examples of a step: those of a batch, or all examples if a batch asks for more.
 
+    Args:
+        examples: those of a batch, as the workload says. None if it does not say.
+        samples: they show the batch of a script.
+
     Returns:
-        None if a step has no examples.
+        None if a step has no examples, or they are not known.
     """
+    facts = merged_facts(samples)
+    examples = examples or facts.batch
     if not examples:
         return None
-    epoch = merged_facts(samples).epoch
+    epoch = facts.epoch
     return min(examples, epoch.remainder) if epoch and epoch.batches == 0 and epoch.remainder else examples

@@ -213,6 +213,9 @@ class Facts(Record):
         None, description="steps after which the program's own training stopped by itself, before it ran as planned"
     )
     epoch: Epoch | None = None
+    batch: int | None = Field(
+        None, description="examples of a step, if a script's call of fit divides arrays into batches"
+    )
     validated_epochs: float | None = Field(
         None, description="share of the epochs of fit after which fit runs the validation, from 0 to 1"
     )

@@ -9,14 +9,24 @@ import importlib.machinery
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from pydantic import BaseModel, Field
 
 from bench.errors import SettingsError, WorkloadError
 from bench.model.loops import LOOPS
 from bench.registry import notebook, user_file
 from bench.registry.description import Resolved
+from bench.registry.params import parse_params
 
 NOT_LOOPS = {loop: "a script runs only as it is written" for loop in LOOPS if loop != "as-written"}
+
+
+class Params(BaseModel):
+    """What a run can change in a script."""
+
+    batch: int | None = Field(None, ge=1, description="examples per step of its fit. Default: as in the script")
 
 
 def find_module(name: str) -> Path:
@@ -46,23 +56,25 @@ def resolve(name: str, file: Path, assignments: Mapping[str, Any], module: str |
     Args:
         name: its name in results.
         file: its file.
-        assignments: parameters by name, which a script does not have.
+        assignments: parameters by name. A script has none but `batch`.
         module: name of the module, if it runs as `python -m` runs one.
 
     Raises:
-        SettingsError: a parameter is set.
+        SettingsError: another parameter is set, or the batch is no positive number.
         WorkloadError: the file cannot be read, or is not Python, or a package that reads notebooks is missing.
     """
     cells = notebook.read(file) if notebook.is_notebook(file) else None
-    if assignments:
-        hint = f"Pass arguments to it instead: devbench run {file.name} -- --{next(iter(assignments))} VALUE"
+    unknown = [name for name in assignments if name not in Params.model_fields]
+    if unknown:
+        hint = f"Pass arguments to it instead: devbench run {file.name} -- --{unknown[0]} VALUE"
         kind, hint = ("notebook", "Set its values in its cells.") if cells else ("script", hint)
-        raise SettingsError(f"{file.name} is a {kind}, so it has no parameter {' or '.join(assignments)}", hint)
+        raise SettingsError(f"{file.name} is a {kind}, so it has no parameter {' or '.join(unknown)}", hint)
+    params = parse_params(_with_params(file), assignments).model_dump(exclude_none=True)
     return Resolved(
         name=name,
         file=str(file),
         sha256=cells.sha256 if cells else user_file.checksum(file),
-        params={},
+        params=params,
         cases={},
         notes=cells.notes if cells else [],
         not_on={},
@@ -72,7 +84,14 @@ def resolve(name: str, file: Path, assignments: Mapping[str, Any], module: str |
         offers=["script"],
         total_steps=None,
         flops=None,
-        examples=None,
+        examples=params.get("batch"),
         epochs=None,
         module=module,
     )
+
+
+def _with_params(file: Path) -> ModuleType:
+    """Return a module of the script's name that has nothing but its parameters."""
+    module = ModuleType(file.stem)
+    module.__dict__.update(__file__=str(file), Params=Params)
+    return module

@@ -37,7 +37,7 @@ def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) 
         spec = result.spec
         if spec.script is None or result.failure is not None or result.recognition is not None:
             continue
-        program = f"{spec.file} {spec.script.model_dump_json()}"
+        program = f"{spec.file} {spec.script.model_dump_json()} {spec.params}"
         if program in known:
             result.recognition, result.failure = known[program].recognition, known[program].failure
             continue

@@ -16,7 +16,7 @@ CAUSE = "batches that are too small"
 
 def candidates(program: Program) -> Iterator[WhatIf]:
     """Yield larger batches that the data can fill."""
-    batch = program.spec.params.get("batch")
+    batch = program.spec.params.get("batch") or program.facts.batch
     if not isinstance(batch, int):
         return
     rows = _rows(program, batch)

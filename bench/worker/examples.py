@@ -39,6 +39,11 @@ def is_py_dataset(tf: Any, data: Any) -> bool:
     return isinstance(data, getattr(tf.keras.utils, "PyDataset", None) or tf.keras.utils.Sequence)
 
 
+def has_batch_size(tf: Any, data: Any) -> bool:
+    """Whether Keras' `fit` divides data into batches itself, by its `batch_size`."""
+    return not (data is None or isinstance(data, (tf.data.Dataset, Iterator)) or is_py_dataset(tf, data))
+
+
 def py_dataset_length(data: Any) -> int | None:
     """Return the batches of a `PyDataset`. None if it is endless."""
     length = data.num_batches if hasattr(type(data), "num_batches") else len(data)

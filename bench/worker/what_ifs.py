@@ -7,6 +7,7 @@ from typing import Any
 
 from bench import whatif
 from bench.errors import NotApplicable
+from bench.worker.examples import has_batch_size
 
 
 class WhatIfs:
@@ -16,11 +17,14 @@ class WhatIfs:
         tf: TensorFlow.
         names: the what-ifs to apply, of `bench.whatif.program_changes()`.
         xla: whether XLA is to compile Keras models. None if the program decides.
+        batch: the examples per step of a script's `fit`. None if the script decides.
     """
 
-    def __init__(self, tf: Any, names: Sequence[str], xla: bool | None = None) -> None:
+    def __init__(self, tf: Any, names: Sequence[str], xla: bool | None = None, batch: int | None = None) -> None:
         self._tf = tf
         self._xla = xla
+        self._batch = batch
+        self._has_batch = False
         self._modules = {name: whatif.load(name) for name in whatif.program_changes() if name in names}
         self._applied: set[str] = set()
 
@@ -35,6 +39,9 @@ class WhatIfs:
     def fit(self, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call of `fit`, by name, with their what-ifs. The model is changed in place."""
         self.pin_xla(model)
+        if self._batch is not None and has_batch_size(self._tf, arguments.get("x")):
+            arguments = {**arguments, "batch_size": self._batch}
+            self._has_batch = True
         if self._modules and isinstance(arguments.get("x"), self._tf.data.Dataset):
             arguments = {**arguments, "x": self.dataset(arguments["x"])}
         for name, module in self._modules.items():
@@ -63,11 +70,16 @@ class WhatIfs:
             model._jit_compile = self._xla
 
     def check(self) -> None:
-        """Check at the first step that every what-if was applied.
+        """Check at the first step that the batch and every what-if were applied.
 
         Raises:
             NotApplicable: one of them had nothing to change.
         """
+        if self._batch is not None and not self._has_batch:
+            raise NotApplicable(
+                "--param batch does not apply to this script, because its steps are not those of a fit with arrays",
+                "Change the batch in the script, or pass it as an argument of the script.",
+            )
         unapplied = [name for name in self._modules if name not in self._applied]
         if unapplied:
             raise NotApplicable(

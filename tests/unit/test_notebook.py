@@ -160,5 +160,5 @@ def test_a_notebook_takes_neither_arguments_nor_parameters(tmp_path: Path) -> No
     path = write(tmp_path, "x = 1")
     with pytest.raises(SettingsError, match="is a notebook, so it takes no arguments"):
         groups([path], RunSettings(args=("--epochs", "2")))
-    with pytest.raises(SettingsError, match="is a notebook, so it has no parameter batch"):
-        groups([path], RunSettings(param={"batch": "2"}))
+    with pytest.raises(SettingsError, match="is a notebook, so it has no parameter rows"):
+        groups([path], RunSettings(param={"rows": "2"}))

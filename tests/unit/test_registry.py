@@ -246,9 +246,17 @@ def test_a_script_is_described_without_running_it(name: str, tmp_path: Path) -> 
     assert registry.obstacle(resolved.offers, resolved.not_loops, "fit") == "a script runs only as it is written"
     with pytest.raises(WorkloadError, match="is a script, so it has no parameters"):
         registry.params_schema(path)
-    with pytest.raises(SettingsError, match="is a script, so it has no parameter batch"):
-        registry.resolve(path, {"batch": "3"})
+    with pytest.raises(SettingsError, match="is a script, so it has no parameter rows"):
+        registry.resolve(path, {"batch": "3", "rows": "9"})
     assert not trace.exists()
+
+
+def test_a_script_has_no_parameter_but_the_batch_of_its_fit(tmp_path: Path) -> None:
+    path = write(tmp_path, "print(1)")
+    resolved = registry.resolve(path, {"batch": "64"})
+    assert (resolved.params, resolved.examples) == ({"batch": 64}, 64)
+    with pytest.raises(SettingsError, match="invalid value '0' for parameter batch"):
+        registry.resolve(path, {"batch": "0"})
 
 
 def test_a_module_is_found_without_importing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from bench import whatif
 from bench.config.settings import load
 from bench.errors import SettingsError
 from bench.model.device import Device
-from bench.model.facts import Facts
+from bench.model.facts import Epoch, Facts
 from bench.model.plan import Planned
 from bench.model.step_parts import STEP_PARTS
 from bench.whatif import Program, candidates, combine, program_changes
@@ -81,6 +81,14 @@ def test_only_settings_that_apply_to_the_spec_are_tried() -> None:
 def test_tf32_is_only_tried_on_a_gpu_that_may_have_it(capability: str | None, is_tried: bool) -> None:
     program = Program(result(backend="cuda", tf32=False).spec, device=Device(compute_capability=capability))
     assert ("--tf32" in {what_if.option for what_if in candidates(program)}) == is_tried
+
+
+def test_a_script_that_passes_arrays_to_fit_is_tried_with_larger_batches_that_its_rows_can_fill() -> None:
+    facts = Facts(batch=32, epoch=Epoch(batches=20, remainder=0))
+    options = [what_if.option for what_if in candidates(Program(result(params={}).spec, facts))]
+    assert [option for option in options if "batch" in option] == ["--param batch=128", "--param batch=512"]
+    unknown = candidates(Program(result(params={}).spec, Facts()))
+    assert not [what_if for what_if in unknown if what_if.grows_batch]
 
 
 def test_a_backend_is_not_asked_for_what_it_cannot_do() -> None:

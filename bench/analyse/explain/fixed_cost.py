@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from bench.analyse import stats
-from bench.analyse.samples import faster_half, process_values
+from bench.analyse.samples import faster_half, merged_facts, process_values
 from bench.model.explanation import Finding
 from bench.model.result import Result
 
@@ -26,7 +26,7 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
         larger: the same program with larger batches, interleaved with the base.
     """
     results = [base, *larger]
-    batches = [result.spec.params.get("batch") for result in results]
+    batches = [result.spec.params.get("batch") or merged_facts(result.samples).batch for result in results]
     if len(results) < 3 or not all(isinstance(size, int) and size > 0 for size in batches):
         return
     sizes = [float(size) for size in batches if size]

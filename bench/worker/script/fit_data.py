@@ -49,6 +49,11 @@ def obstacle(tf: Any, model: Any, arguments: Mapping[str, Any]) -> str | None:
     return None if fits else f"its data are a {type(x).__name__}, which devbench cannot divide into batches"
 
 
+def batch_of(tf: Any, arguments: Mapping[str, Any]) -> int | None:
+    """Return the examples of a step, by the arguments of `fit`. None if the script makes the batches."""
+    return int(arguments.get("batch_size") or BATCH) if examples.has_batch_size(tf, arguments.get("x")) else None
+
+
 def training_data(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, int | None]:
     """Return the data on which `fit` trains, as a workload returns them, and the examples of a batch.
 
@@ -66,7 +71,7 @@ def training_data(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, int | Non
         return x, None
     if isinstance(x, Iterator):
         return _generated(tf, x), None
-    return _training_arrays(tf, arguments), int(arguments.get("batch_size") or BATCH)
+    return _training_arrays(tf, arguments), batch_of(tf, arguments)
 
 
 def _training_arrays(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -53,10 +53,12 @@ class _FitReplay:
         tf: TensorFlow.
         seen: knows which line makes a call.
         target: the call.
+        batch: the examples per step, if they are not as in the script.
     """
 
-    def __init__(self, tf: Any, seen: Observation, target: StepSource) -> None:
+    def __init__(self, tf: Any, seen: Observation, target: StepSource, batch: int | None) -> None:
         self._tf = tf
+        self._batch = batch
         self._model: Any = None
         self._arguments: dict[str, Any] = {}
         self._fit = original = tf.keras.Model.fit
@@ -97,7 +99,7 @@ class _FitReplay:
         p = SimpleNamespace(epochs=int(arguments.get("epochs") or 1))
         data, batch = fit_data.training_data(tf, arguments)
         if batch is not None:
-            p.batch = batch
+            p.batch = self._batch or batch
         return {"data": lambda: data, "model": lambda: model}, p
 
 
@@ -161,7 +163,7 @@ class _Capture:
             root=folder,
         )
         if self.target.kind == "fit":
-            self.steps = _FitReplay(tf, seen, self.target)
+            self.steps = _FitReplay(tf, seen, self.target, self.spec.params.get("batch"))
         else:
             self.steps = FunctionCalls(tf, seen, self.target, Captured)
 
@@ -184,5 +186,6 @@ class _Capture:
         rig = Rig(tf=self._tf, spec=self.spec, module=module, p=p, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
         if "model" in defined:
             rig.data, rig.model = defined["data"](), defined["model"]()
+            rig.facts.batch = getattr(p, "batch", None)
             what_ifs.pin_xla(rig.model)
         return rig

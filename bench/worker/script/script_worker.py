@@ -170,7 +170,7 @@ class ScriptWorker:
             seed=self.spec.seed,
             _load=lambda name: None,
         )
-        what_ifs = WhatIfs(tf, self.spec.what_ifs, self.spec.xla)
+        what_ifs = WhatIfs(tf, self.spec.what_ifs, self.spec.xla, self.spec.params.get("batch"))
         self.rig = Rig(tf=tf, spec=self.spec, module=stub, p=None, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
         self.rig.facts = Facts()
         self.synchronizer = Synchronizer(tf, device)
@@ -355,6 +355,7 @@ class ScriptWorker:
             return
         from bench.worker.diagnose.diagnosis import diagnose
 
+        self.rig.facts.batch = fit_data.batch_of(self.rig.tf, self.hook.arguments)
         if finish.inspect:
             self.rig.facts.replay_obstacle = fit_data.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
         diagnose(self.rig, self.hook, self.timer, self.timed_loop, self.synchronizer, self.tracing, finish)
