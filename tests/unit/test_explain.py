@@ -25,6 +25,7 @@ from bench.model.facts import PY_DATASET, CallbackTime, CallbackTimes, Facts, Fi
 from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.model.placement import Operation, Placement
+from bench.model.recognition import Recognition, StepKind, StepSource
 from bench.model.result import Result, ResultWarning
 from bench.model.spec import LOOPS, Loop
 from bench.model.telemetry import Telemetry
@@ -567,6 +568,16 @@ def test_a_program_that_calls_fit_has_no_loop_of_its_own_even_if_the_loop_fit_wa
     part = difference(program, level("step", 0.006))
     assert part.name == "Keras fit"
     assert part.what_ifs == ("without-callbacks", "steps-per-execution")
+
+
+@pytest.mark.parametrize(("kind", "proposed"), [("fit", ["batch", "steps-per-execution"]), ("updates", ["batch"])])
+def test_several_steps_per_call_of_fit_are_proposed_only_to_a_script_that_calls_fit(
+    kind: StepKind, proposed: list[str]
+) -> None:
+    levels = [level("as-written", 0.01), level("resident", 0.009), level("fused", 0.002)]
+    source = StepSource(kind=kind, name="fit", file="train.py", line=3, token="", steps=90)
+    levels[0].recognition = Recognition(chosen=source, others=[], ended=True, seconds=1.0)
+    assert ladder(levels)[0][-1].what_ifs == proposed
 
 
 def test_a_part_that_spans_many_levels_is_named_by_the_lower_one() -> None:

@@ -152,6 +152,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         share = Contrast.paired([0.0] * len(shares), shares, usual).interval(confidence)
         measurable = not share.may_be_zero
         level_difference = difference(upper, lower)
+        what_ifs = [name for name in level_difference.what_ifs if name not in _STEPS_PER_CALL or _is_fit(levels[0])]
         is_large = measurable and share.value > FIX_MIN_SHARE
         parts.append(
             Part(
@@ -164,10 +165,16 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
                 measurable=measurable,
                 includes_input=level_difference.includes_input,
                 fix=level_difference.fix if is_large else "",
-                what_ifs=list(level_difference.what_ifs) if is_large else [],
+                what_ifs=what_ifs if is_large else [],
             )
         )
     return parts, _rest(by_level, ratios[-1]), len(trials)
+
+
+def _is_fit(program: Result) -> bool:
+    """Return whether Keras' `fit` runs the steps of a program, as far as is known."""
+    recognition = program.recognition
+    return recognition is None or recognition.chosen.kind == "fit"
 
 
 def _rest(levels: Sequence[prior.Processes], shares: Sequence[float]) -> Interval:

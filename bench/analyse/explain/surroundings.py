@@ -34,7 +34,7 @@ def surroundings(explanation: Explanation) -> Iterator[Finding]:
         sentence=f"At least {least:.0%} of the step is not computing. Most of it is {listed}, which {trials} cannot "
         "tell apart.",
         evidence=f"the loop {explanation.lowest_level}, which only computes, takes {rest.value:.0%} of the step",
-        what_ifs=["batch", "steps-per-execution"],
+        what_ifs=["batch", *([] if explanation.own_step else ["steps-per-execution"])],
         parts=sorted(frozenset().union(*(part.step_parts for part in largest)), key=STEP_PARTS.index),
         share=min(1.0, 1 - rest.value - measured),
     )
