@@ -1,9 +1,9 @@
 """Does a step take as long in a script as in a workload, and what does watching a script cost?
 
 `python -m benchmarks.scripts [--max-time 5m]`. It writes the same programs as scripts and as workloads, one that calls
-`fit` and one with a loop of its own, and lets `devbench run --compare` interleave both forms. The cost of watching is
-measured in one process: the CPU time of a call of a small `tf.function` with and without devbench's observers,
-alternately. The program prints one JSON document.
+`fit` and one with a loop of its own, with steps of about 1 ms, and lets `devbench run --compare` interleave both forms.
+The cost of watching is measured in one process: the CPU time of a call of a small `tf.function` with and without
+devbench's observers, alternately. The program prints one JSON document.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import numpy as np
 import tensorflow as tf
 
 random = np.random.default_rng(0)
-x = random.random((6400, 256), dtype="float32")
+x = random.random((6400, 64), dtype="float32")
 y = x.mean(axis=1, keepdims=True)
-hidden = [tf.keras.layers.Dense(512, activation="relu") for _ in range(3)]
-network = tf.keras.Sequential([tf.keras.Input(shape=(256,)), *hidden, tf.keras.layers.Dense(1)])
+hidden = [tf.keras.layers.Dense(128, activation="relu") for _ in range(3)]
+network = tf.keras.Sequential([tf.keras.Input(shape=(64,)), *hidden, tf.keras.layers.Dense(1)])
 """
 
 FIT = """
@@ -64,8 +64,8 @@ PROGRAMS = {
 }
 """Each program as a script and as a workload."""
 
-CALLS = 2000
-ROUNDS = 15
+CALLS = 100
+ROUNDS = 300
 
 
 def compared(name: str, max_time: str) -> dict[str, Any]:
@@ -74,7 +74,8 @@ def compared(name: str, max_time: str) -> dict[str, Any]:
         for form, text in zip(("script", "workload"), PROGRAMS[name], strict=True):
             (Path(folder) / f"{form}.py").write_text(text)
         files = ["./workload.py", "./script.py"]
-        command = [sys.executable, "-m", "bench", "run", *files, "--compare", "--json", "--max-time", max_time]
+        options = ["--compare", "--json", "--threads", "1", "--max-time", max_time]  # with more, processes vary more
+        command = [sys.executable, "-m", "bench", "run", *files, *options]
         run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
     document = json.loads(run.stdout)
     (comparison,) = document["comparisons"]
