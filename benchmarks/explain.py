@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import pkgutil
 import re
 import signal
@@ -33,7 +32,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from bench.machine import system
+from bench.machine import environment, system
 from bench.model.explanation import Explanation
 from bench.model.result import Result
 from benchmarks import planted
@@ -64,7 +63,7 @@ class Run(BaseModel):
         healthy: whether it has no cause.
         busy: whether one core was busy.
         until: seconds after which the explanation was interrupted. None if it was not.
-        load: the load average of the last minute, before the run.
+        load: the load average of the last minute, before the run. None on Windows.
         first: seconds until the first provisional sentence. None if none came.
         named: seconds until a line named the cause. None if none did.
         seconds: until the command ended.
@@ -81,7 +80,7 @@ class Run(BaseModel):
     healthy: bool
     busy: bool
     until: float | None
-    load: float
+    load: float | None
     first: float | None
     named: float | None
     seconds: float
@@ -104,7 +103,7 @@ def explain(program: str, cause: str, folder: Path, busy: bool, until: float | N
         until: seconds after which to interrupt the explanation.
         true: share that the cause takes.
     """
-    load = os.getloadavg()[0]
+    load = environment.load_average()
     command = [*system.python("bench"), "explain", str(FOLDER / f"{program}.py"), "--json", "--output", str(folder)]
     with busy_core() if busy else nullcontext():
         started = time.monotonic()

@@ -67,8 +67,8 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
 
 def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> str:
     """Return the command that runs a spec with one more option."""
-    name = ["-m", spec.script.module] if spec.script and spec.script.module else [workload]
-    words = ["devbench", "run", *name, "--backend", spec.backend]
+    program = ["-m", spec.script.module] if spec.script and spec.script.module else [workload]
+    words = ["devbench", "run", *program, "--backend", spec.backend]
     if spec.case:
         words += ["--case", spec.case]
     if spec.loop != "as-written" and spec.script is None:
