@@ -17,8 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 COMMANDS = {
     "run": ("bench.cli.run", "Measure scripts or workloads on one or more backends."),
     "compare": ("bench.cli.compare", "Compare results: which is faster, and by how much."),
-    "explain": ("bench.cli.explain", "Find out where the time goes and what makes a workload faster."),
-    "sweep": ("bench.cli.sweep", "Measure a workload over a range of a parameter."),
+    "explain": ("bench.cli.explain", "Find out where the time goes and what makes a program faster."),
+    "sweep": ("bench.cli.sweep", "Measure a program over a range of a parameter."),
     "report": ("bench.cli.report", "Write a report on results as HTML, Markdown or CSV."),
     "list": ("bench.cli.list", "List workloads and backends, or the parameters of a workload."),
     "doctor": ("bench.cli.doctor", "Check whether this machine can run and measure workloads."),
