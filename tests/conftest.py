@@ -435,11 +435,14 @@ def _process_group(item: pytest.Item) -> str:
 def _runs_again(item: pytest.Item) -> bool:
     """Return whether a test runs with TensorFlow 2.10 now, and does so only if the worker changed.
 
-    Everything but the worker is tested with TensorFlow 2.21. The essential tests always run with both.
+    Everything but the worker is tested with TensorFlow 2.21. The essential tests of `tests/integration` always run with
+    both.
     """
-    if Path(sys.prefix) != DIRECTML_ENVIRONMENT or item.path.parent.name not in ("integration", "scripts"):
+    folder = item.path.parent.name
+    if Path(sys.prefix) != DIRECTML_ENVIRONMENT or folder not in ("integration", "scripts"):
         return False
-    return not any(item.get_closest_marker(name) for name in ("essential", "once"))
+    always = ("essential", "once") if folder == "integration" else ("once",)
+    return not any(item.get_closest_marker(name) for name in always)
 
 
 def _fail_if_strict(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -9,7 +9,7 @@ import typer
 from bench.analyse.samples import has_measurements
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
-from bench.cli.measure import Module, Program, measure, one_of
+from bench.cli.measure import Module, ProgramName, measure, one_of
 from bench.cli.options import with_settings
 from bench.config.settings import OutputOptions, RunSettings, SelectionOptions, title
 from bench.errors import Interrupted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def explain(
     settings: RunSettings,
-    workload: Program = None,
+    workload: ProgramName = None,
     module: Module = None,
     changes: Annotated[
         bool,

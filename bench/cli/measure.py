@@ -25,7 +25,7 @@ PROGRAM = typer.Argument(
     autocompletion=completion.workloads,
     show_default=False,
 )
-Program = Annotated[str | None, PROGRAM]
+ProgramName = Annotated[str | None, PROGRAM]
 Module = Annotated[
     str | None,
     typer.Option("-m", metavar="MODULE", help="Module to run as a script, as `python -m` does.", show_default=False),

@@ -8,7 +8,7 @@ import typer
 
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
-from bench.cli.measure import Module, Program, measure, one_of
+from bench.cli.measure import Module, ProgramName, measure, one_of
 from bench.cli.options import duration, with_settings
 from bench.config.settings import MeasurementOptions, RunSettings, title
 from bench.errors import DevbenchError, Interrupted, RunFailed
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def sweep(
     settings: RunSettings,
-    workload: Program = None,
+    workload: ProgramName = None,
     module: Module = None,
     point_time: Annotated[
         str,
