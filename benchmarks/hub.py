@@ -168,7 +168,7 @@ def send_large(url: str, template: bytes) -> None:
         name, own = copy([body], number)
         outcomes[Client(url, TOKEN).put("results", name, own, retries=100)] += 1
 
-    took = seconds([threading.Thread(target=send, args=(10**6 + number,)) for number in range(LARGE)])
+    took = seconds([threading.Thread(target=send, args=(10**7 + number,)) for number in range(LARGE)])
     print(f"  {LARGE} results of {len(body) / 1e6:.1f} MB at once: {dict(outcomes)} in {took:.0f} s")
 
 
