@@ -149,10 +149,10 @@ def explain(program: str, cause: str, folder: Path, busy: bool, until: float | N
 def _scored(run: Run, explanation: Explanation, cause: str) -> Run:
     """Return the run with what its explanation says."""
     large = [part.share for part in explanation.parts if part.share.value >= LARGE_PART]
-    known = [share for share in large if share.low is not None and share.high is not None]
+    widths = [part.high - part.low for part in large if part.low is not None and part.high is not None]
     update: dict[str, object] = {
         "large_parts": len(large),
-        "known_parts": sum((share.high or 0) - (share.low or 0) <= 2 * LARGE_PART for share in known),
+        "known_parts": sum(width <= 2 * LARGE_PART for width in widths),
     }
     if cause:
         update |= {"place": rank(explanation, cause), "share": share(explanation, cause)}
