@@ -33,6 +33,11 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 UNAVOIDABLE = pytest.StashKey[bool]()
 """Whether the machine could not have avoided the skip of a test."""
 
+GROUP_OF_FOLDER = {"browser": "hub", "hub": "hub", "images": "images", "integration": "programs", "scripts": "scripts"}
+PROMETHEUS_TESTS = ("test_dashboard_queries.py", "test_prometheus.py")
+ALWAYS = ("test_examples.py", "test_hub_end_to_end.py", "test_hub_settings.py")
+"""Files of tests in no group, because their tests also read the documentation, or run workers and a hub."""
+
 CLUSTER = os.environ.get("DEVBENCH_TEST_CLUSTER", "own")
 """Cluster that the chart is tested on: "own" starts a control plane, "existing" uses the one of KUBECONFIG."""
 
@@ -294,7 +299,13 @@ CAPABILITIES: dict[str, Callable[[], Missing | None]] = {
     "docker": _docker,
     "changed-cuda-image": _changed("cuda-image"),
     "changed-directml-image": _changed("directml-image"),
+    "changed-hub": _changed("hub"),
     "changed-hub-kills": _changed("hub-kills"),
+    "changed-images": _changed("images"),
+    "changed-programs": _changed("programs"),
+    "changed-prometheus": _changed("prometheus"),
+    "changed-quiet": _changed("quiet"),
+    "changed-scripts": _changed("scripts"),
     "changed-tensorflow-2.10": _changed("tensorflow-2.10"),
     "go": _go,
     "cluster": _cluster,
@@ -395,8 +406,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(_process_group(item)))
         if item.path.parent.name == "unit":
             item.add_marker(pytest.mark.essential)
-        if _runs_again(item):
-            item.add_marker(pytest.mark.needs("changed-tensorflow-2.10"))
+        if group := _group(item):
+            item.add_marker(pytest.mark.needs(f"changed-{group}"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -432,17 +443,23 @@ def _process_group(item: pytest.Item) -> str:
     return "images" if item.path.parent.name == "images" else item.path.name
 
 
-def _runs_again(item: pytest.Item) -> bool:
-    """Return whether a test runs with TensorFlow 2.10 now, and does so only if the worker changed.
-
-    Everything but the worker is tested with TensorFlow 2.21. The essential tests of `tests/integration` always run with
-    both.
-    """
+def _group(item: pytest.Item) -> str | None:
+    """Return the group (`inputs.py`) that a test joins by its folder, or None if it always runs."""
+    if any(name.startswith("changed-") for name in capabilities(item)):
+        return None
     folder = item.path.parent.name
-    if Path(sys.prefix) != DIRECTML_ENVIRONMENT or folder not in ("integration", "scripts"):
-        return False
-    always = ("essential", "once") if folder == "integration" else ("once",)
-    return not any(item.get_closest_marker(name) for name in always)
+    essential, once, quiet = (item.get_closest_marker(name) is not None for name in ("essential", "once", "quiet"))
+    if Path(sys.prefix) == DIRECTML_ENVIRONMENT:
+        # Everything but the worker is tested with TensorFlow 2.21.
+        always = once or (essential and folder == "integration")
+        return "tensorflow-2.10" if folder in ("integration", "scripts") and not always else None
+    if essential or item.path.name in ALWAYS:
+        return None
+    if quiet:
+        return "quiet"
+    if item.path.name in PROMETHEUS_TESTS:
+        return "prometheus"
+    return GROUP_OF_FOLDER.get(folder)
 
 
 def _fail_if_strict(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:

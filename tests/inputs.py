@@ -1,15 +1,17 @@
 """Groups of slow tests that are skipped as long as none of their inputs has changed since they last passed.
 
-A group's inputs are files. `tests/passed/GROUP` holds the hash of the inputs with which the group last passed. A
-session in which all tests of a group pass writes that file: commit it. To run a group whose inputs are unchanged,
-remove its file.
+A group's inputs are files and the version of Python. `tests/passed/GROUP` holds the hash of the inputs with which the
+group last passed. A session in which all tests of a group pass writes that file: commit it. To run a group whose inputs
+are unchanged, remove its file.
 
-A test joins a group by `@pytest.mark.needs("changed-GROUP")`.
+A test joins a group by `@pytest.mark.needs("changed-GROUP")`, or by its folder (`conftest.py`). Essential tests join no
+group by their folder, so they always run.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +40,27 @@ _IMAGE = (
     "bench/model/spec.py",
     "bench/version.py",
 )
+
+_RUN = (
+    "bench/**/*",
+    # What no run, sweep or explanation executes. `test_inputs.py` compares this with the imports.
+    "!bench/hub/**/*",
+    "!bench/watcher/**/*",
+    "!bench/render/charts/**/*",
+    "!bench/render/report/**/*",
+    "!bench/cli/await_.py",
+    "!bench/cli/hub.py",
+    "!bench/cli/push.py",
+    "!bench/cli/report.py",
+    "!bench/cli/run_token.py",
+    "!bench/cli/watch.py",
+    "!bench/config/hub_settings.py",
+    "!bench/model/schema.*",
+    "images/dev.lock",
+    "tests/integration/devbench_process.py",
+    "tests/integration/warm_*.py",
+)
+"""What measures a program: everything that `run`, `sweep`, `explain`, `compare`, `list` and `doctor` can execute."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "cuda-image": (*_IMAGE, "Dockerfile.cuda", "images/cuda.lock", "tests/images/test_cuda.py"),
@@ -79,6 +102,45 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "tests/hub/postgres.py",
         "tests/hub/test_hub_killed.py",
     ),
+    "hub": (
+        "bench/**/*",
+        "!bench/backends/**/*",
+        "!bench/datasets/**/*",
+        "!bench/registry/**/*",
+        "!bench/session/**/*",
+        "!bench/study/**/*",
+        "!bench/whatif/**/*",
+        "!bench/worker/**/*",
+        "!bench/workloads/**/*",
+        "images/dev.lock",
+        "images/hub.lock",
+        "tests/browser/*.py",
+        "tests/hub/*.py",
+        "tests/unit/synthetic.py",
+    ),
+    "images": (
+        "bench/**/*",
+        ".dockerignore",
+        "Dockerfile*",
+        "compose*.yaml",
+        "Makefile",
+        "images/**/*",
+        "observe/**/*",
+        "pyproject.toml",
+        "tests/images/*",
+        "tests/scripts/programs/**/*",
+    ),
+    "programs": (*_RUN, "tests/integration/**/*.py"),
+    "prometheus": (
+        *_RUN,
+        "charts/devbench/**/*",
+        "dashboards/*.py",
+        "tests/integration/prometheus_server.py",
+        "tests/integration/test_dashboard_queries.py",
+        "tests/integration/test_prometheus.py",
+    ),
+    "quiet": (*_RUN, "tests/integration/**/*.py"),
+    "scripts": (*_RUN, "tests/integration/tensorflow_script.py", "tests/scripts/**/*"),
     # All that runs in a worker, and what the parent asks of it.
     "tensorflow-2.10": (
         "bench/backends/*.py",
@@ -98,17 +160,20 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "tests/scripts/**/*.py",
     ),
 }
-"""Patterns of each group's inputs, relative to the root of the repository."""
+"""Patterns of each group's inputs, relative to the root of the repository. "!" excludes files."""
 
 
 def inputs(group: str, root: Path = ROOT) -> list[Path]:
     """Return the input files of a group, sorted."""
-    return sorted({path for pattern in GROUPS[group] for path in root.glob(pattern)})
+    included, excluded = set[Path](), set[Path]()
+    for pattern in GROUPS[group]:
+        (excluded if pattern.startswith("!") else included).update(root.glob(pattern.removeprefix("!")))
+    return sorted(path for path in included - excluded if path.is_file() and path.parent.name != "__pycache__")
 
 
 def digest(group: str, root: Path = ROOT) -> str:
-    """Return the hash of the names and contents of a group's inputs."""
-    total = hashlib.sha256()
+    """Return the hash of the version of Python, and of the names and contents of a group's inputs."""
+    total = hashlib.sha256(f"Python {sys.version_info.major}.{sys.version_info.minor}\n".encode())
     for path in inputs(group, root):
         total.update(f"{path.relative_to(root).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest()

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from devbench_process import CompletedRun, run_devbench
+from devbench_process import CompletedRun, DevbenchProcess, start_devbench
 from warm_workers import WarmServer
 
 from bench.model.result import Result
@@ -39,8 +39,9 @@ class Runs:
     def __init__(
         self, folder: Path, commands: Mapping[str, Sequence[str]], warm: Warm, pool: ThreadPoolExecutor
     ) -> None:
+        self._started: list[DevbenchProcess] = []
         self._futures = {
-            name: pool.submit(_run, folder / name, command, warm(name)) for name, command in commands.items()
+            name: pool.submit(self._run, folder / name, command, warm(name)) for name, command in commands.items()
         }
 
     def __getitem__(self, name: str) -> CompletedRun:
@@ -54,16 +55,25 @@ class Runs:
         assert len(results) == 1, f"{len(results)} results in loop {loop}. Output: {run.text()}"
         return results[0]
 
+    def _run(self, folder: Path, command: Sequence[str], warm: WarmServer | None) -> CompletedRun:
+        with start_devbench(folder, "run", *command, *ONE_PROCESS, warm=warm) as run:
+            self._started.append(run)
+            return run.wait(SECONDS)
 
-def _run(folder: Path, command: Sequence[str], warm: WarmServer | None) -> CompletedRun:
-    return run_devbench(folder, "run", *command, *ONE_PROCESS, seconds=SECONDS, warm=warm)
+    def kill(self) -> None:
+        """Kill what still runs."""
+        for run in self._started:
+            run.kill()
 
 
 @contextmanager
 def start_runs(folder: Path, commands: Mapping[str, Sequence[str]], warm: Warm = lambda name: None) -> Iterator[Runs]:
-    """Start runs in their order, two at a time. At the end, cancel those that have not started."""
+    """Start runs in their order, two at a time. At the end, no test needs those that have not ended."""
     pool = ThreadPoolExecutor(2)
+    runs = Runs(folder, commands, warm, pool)
     try:
-        yield Runs(folder, commands, warm, pool)
+        yield runs
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        runs.kill()
+        pool.shutdown()

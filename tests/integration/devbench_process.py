@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,14 @@ class DevbenchProcess:
         """Return the processes that it started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
+    def kill(self) -> None:
+        """Kill it and its workers, if it still runs."""
+        with suppress(psutil.NoSuchProcess):
+            running = [*self.workers(), psutil.Process(self.process.pid)] if self.process.poll() is None else []
+            for process in running:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+
     def wait(self, seconds: float = SECONDS) -> CompletedRun:
         """Wait until it ends.
 
@@ -135,10 +143,8 @@ def start_devbench(*args: Any, **environ: Any) -> Iterator[DevbenchProcess]:
     try:
         yield run
     finally:
-        if run.process.poll() is None:
-            for process in [*run.workers(), psutil.Process(run.process.pid)]:
-                process.kill()
-            run.process.wait()
+        run.kill()
+        run.process.wait()
         if run.process.stderr is not None:
             run.process.stderr.close()
 

@@ -38,7 +38,6 @@ def projection_of(result: Result) -> Projection:
     return result.projection
 
 
-@pytest.mark.essential
 def test_the_end_of_an_epoch_is_not_part_of_a_step(runs: Runs) -> None:
     (sample,) = runs.result("whole").samples
     blocks = [*sample.series[0].warmup, *sample.series[0].blocks]

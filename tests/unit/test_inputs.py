@@ -6,25 +6,49 @@ import ast
 import shutil
 from pathlib import Path
 
+import grimp
 import inputs
 import pytest
 
 pytestmark = pytest.mark.once
 
-PATTERNS = [(group, pattern) for group, patterns in inputs.GROUPS.items() for pattern in patterns]
 IMAGES = pytest.mark.parametrize("image", ["cuda", "directml"])
+COMMANDS = ("run", "sweep", "explain", "compare", "list", "doctor")
+"""Commands that the tests of the groups of runs execute."""
 
 
-@pytest.mark.parametrize(("group", "pattern"), PATTERNS)
-def test_a_changed_input_changes_the_hash_of_its_group(group: str, pattern: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("group", inputs.GROUPS)
+def test_a_changed_input_changes_the_hash_of_its_group(group: str, tmp_path: Path) -> None:
     for path in inputs.inputs(group):
         copy = tmp_path / path.relative_to(inputs.ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
     assert inputs.digest(group, tmp_path) == inputs.digest(group)
-    path, *_ = sorted(tmp_path.glob(pattern))
-    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert inputs.digest(group, tmp_path) != inputs.digest(group)
+    for pattern in inputs.GROUPS[group]:
+        if not pattern.startswith("!"):
+            before = inputs.digest(group, tmp_path)
+            path = min(set(tmp_path.glob(pattern)) & set(inputs.inputs(group, tmp_path)))
+            path.write_bytes(path.read_bytes() + b"\n")
+            assert inputs.digest(group, tmp_path) != before, pattern
+
+
+def test_every_exclusion_excludes_a_file() -> None:
+    for group, patterns in inputs.GROUPS.items():
+        included = {path for pattern in patterns for path in inputs.ROOT.glob(pattern)}
+        for pattern in patterns:
+            if pattern.startswith("!"):
+                assert included & set(inputs.ROOT.glob(pattern[1:])), (group, pattern)
+
+
+@pytest.mark.parametrize("group", ["programs", "prometheus", "quiet", "scripts"])
+def test_modules_that_a_run_imports_are_inputs(group: str) -> None:
+    graph = grimp.build_graph("bench")
+    entries = {"bench.__main__", "bench.api", "bench.worker.main", *(f"bench.cli.{name}" for name in COMMANDS)}
+    modules = entries.union(*map(graph.find_upstream_modules, entries))
+    files = {path.relative_to(inputs.ROOT).as_posix() for path in inputs.inputs(group)}
+    for module in modules:
+        path = module.replace(".", "/")
+        assert files & {f"{path}.py", f"{path}/__init__.py"}, module
 
 
 def test_every_recorded_group_exists() -> None:
