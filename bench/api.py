@@ -7,7 +7,7 @@ Each function returns a document. Terminal, JSON and report only render it. What
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair, pair_groups
 from bench.config.settings import RunSettings, load
-from bench.errors import DeviceAbsent, Interrupted, NotComparable, UsageError
+from bench.errors import DevbenchError, DeviceAbsent, Interrupted, NotApplicable, NotComparable, UsageError
 from bench.model.comparison import THRESHOLD
 from bench.model.failure import Failure
 from bench.model.result import Result
@@ -25,6 +25,7 @@ from bench.store.sources import Argument, Source
 
 if TYPE_CHECKING:
     from bench.analyse.analysis import Analysis
+    from bench.model.bisection import Bisection
     from bench.model.explanation import Explanation
     from bench.model.plan import Group
     from bench.model.run_state import Listener
@@ -155,6 +156,121 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
             raise Interrupted(error.signum, study.results, study.read() if study.results else None) from None
         record.judge([result for result in study.results if not ran_out_of_memory(result)])
     return curves
+
+
+def gate(
+    program: Path, base: str, settings: RunSettings, recorder: Recorder | None = None, *, explain_slower: bool = False
+) -> Outcome:
+    """Race a program at the current commit against another commit, as `devbench gate` does.
+
+    Args:
+        program: File in a git repository. The working folder is in the same repository.
+        base: The other commit.
+        settings: The settings of the race.
+        recorder: Saves and publishes results. Default: one made from the settings.
+        explain_slower: Whether to explain the program at the current commit if it is slower.
+
+    Returns:
+        The results of both commits, with a comparison of each pair. `checkout.name_of` tells the two apart.
+
+    Raises:
+        UsageError: There is no such commit, a file has a syntax error, or there are uncommitted changes.
+        Interrupted: A signal arrived. Its `document` is the outcome so far, or None.
+    """
+    from bench.signals import interruptible
+    from bench.study import checkout
+
+    root = checkout.root_of(program)
+    commits = {"base": checkout.commit_of(root, base), "head": checkout.commit_of(root, "HEAD")}
+    checkout.require_clean(root)
+    raced = settings.model_copy(update={"compare": True})
+    with interruptible(), ExitStack() as stack:
+        files = [stack.enter_context(checkout.at(program, commits[name], name, settings.output)) for name in commits]
+        checkout.require_syntax(files[0], f"the base ({base})")
+        checkout.require_syntax(files[1], "the head")
+        results = run(files, raced, recorder=recorder).results
+        sides = [[result for result in results if result.spec.file == str(file)] for file in files]
+        outcome = Outcome.of(pair(sides), settings.threshold)
+        if explain_slower and any(comparison.verdict == "slower" for comparison in outcome.comparisons):
+            try:
+                explain(str(files[1]), settings, recorder)
+            except Interrupted as error:
+                raise Interrupted(error.signum, results, outcome) from None
+            except DevbenchError as error:
+                if recorder is not None:
+                    recorder.tell(f"note: the head is not explained: {error.message}")
+    return outcome
+
+
+def bisect(
+    program: str,
+    good: str,
+    bad: str,
+    settings: RunSettings,
+    packages: str = "",
+    recorder: Recorder | None = None,
+    state: Path | None = None,
+) -> Bisection:
+    """Find the version of a package, or the commit, that made a program slower, as `devbench bisect` does.
+
+    Args:
+        program: Name or file.
+        good: The fast end: a pinned requirement, such as tensorflow==2.19.0, or a commit.
+        bad: The slow end, of the same kind.
+        settings: The settings of each race.
+        packages: Other requirements of the environments, separated by spaces.
+        recorder: Saves and publishes results. Default: one made from the settings.
+        state: File that holds the races so far. If it exists and has the same chain, the search continues from it.
+
+    Raises:
+        UsageError: The ends cannot be searched.
+        SettingsError: pip cannot list the versions.
+        NotSlower: The bad end is not slower than the good end.
+        Interrupted: A signal. Its `document` is the bisection so far.
+    """
+    from bench.model.bisection import Bisection
+    from bench.session.session import Session
+    from bench.store import atomic
+    from bench.study import bisect_chains
+    from bench.study import plan as planning
+    from bench.study.bisect import Search
+
+    if max(len(settings.backend), len(settings.loop)) > 1 or settings.vary or settings.env:
+        raise NotApplicable(
+            "bisect takes one program on one backend",
+            "Name one --backend and at most one --loop, without --vary or --env.",
+        )
+    results: list[Result] = []
+    with _recorded(settings, f"bisect {program}", recorder) as record:
+
+        def measure(programs: Sequence[str | Path], race: RunSettings) -> Sequence[Result]:
+            (group,) = planning.plan(programs, race)
+            if len(group.planned) > 2:
+                raise NotApplicable(f"{program} has several cases", "Name one --case.")
+            session = Session(group, race, run_design(group), record)
+            results.extend(session.results)
+            session.run()
+            return session.results
+
+        chain = bisect_chains.chain(program, good, bad, settings, measure, packages)
+        bisection = Bisection(chain=chain.names)
+        if state is not None and state.exists():
+            known = Bisection.model_validate_json(state.read_text(encoding="utf-8"))
+            if known.chain == chain.names:  # what was skipped or undecided may have another outcome now
+                settled = [race for race in known.races if race.verdict in ("good", "bad")]
+                bisection = known.model_copy(update={"races": settled})
+
+        def save() -> None:
+            if state is not None:
+                state.parent.mkdir(parents=True, exist_ok=True)
+                atomic.write_text(state, [bisection.model_dump_json(indent=1)])
+
+        try:
+            Search(bisection, chain.race, save).run()
+        except Interrupted as error:
+            raise Interrupted(error.signum, results, bisection) from None
+        save()
+    return bisection
 
 
 def compare(results: Sequence[Argument], settings: RunSettings | None = None, **options: Any) -> Outcome:

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bench.analyse import same_answer
-from bench.model.comparison import FIRST_LOSSES, Difference
+from bench.machine.installed import TENSORFLOWS
+from bench.model.comparison import FIRST_LOSSES, PYTHON_ENVIRONMENT, Difference
 from bench.model.environment import ROWS
 from bench.model.placement import Placement
 from bench.model.result import Result
-from bench.model.spec import ROLES
+from bench.model.spec import ROLES, Env
 
 AXES = tuple(name for name, role in ROLES.items() if role.compare == "axis")
 """Fields of a spec that decide how the same work is done. Any one of them can be the axis."""
@@ -76,9 +77,29 @@ def _execution(base: Result, other: Result, other_program: bool) -> Iterator[Dif
     for name in AXES:
         left, right = getattr(a, name), getattr(b, name)
         implied = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and other_program)
-        if left != right:
+        if name == "env":
+            yield from _env(left, right)
+        elif left != right:
             kind = "context" if implied else "axis"
             yield Difference(name=name, base=_json_value(left), other=_json_value(right), kind=kind)
+
+
+def _env(base: Env | None, other: Env | None) -> Iterator[Difference]:
+    """Yield the difference of two Python environments, and the packages that differ between them."""
+    if (base and base.name, base and base.sha256) == (other and other.name, other and other.sha256):
+        return
+    names = [env.name if env else "devbench's environment" for env in (base, other)]
+    yield Difference(name=PYTHON_ENVIRONMENT, base=names[0], other=names[1], kind="axis")
+    if base is None or other is None:
+        return
+    sides = [{k: v for k, v in env.packages.items() if k not in TENSORFLOWS} for env in (base, other)]  # a row names it
+    changed = sorted(name for name in sides[0].keys() & sides[1].keys() if sides[0][name] != sides[1][name])
+    if changed:
+        versions = [", ".join(f"{name} {side[name]}" for name in changed) for side in sides]
+        yield Difference(name="packages", base=versions[0], other=versions[1], kind="context")
+    if sides[0].keys() != sides[1].keys():
+        only = [", ".join(sorted(a.keys() - b.keys())) or None for a, b in (sides, sides[::-1])]
+        yield Difference(name="packages in one environment only", base=only[0], other=only[1], kind="context")
 
 
 def _params(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:

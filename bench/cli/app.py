@@ -19,6 +19,8 @@ COMMANDS = {
     "compare": ("bench.cli.compare", "Compare results: which is faster, and by how much."),
     "explain": ("bench.cli.explain", "Find out where the time goes and what makes a program faster."),
     "sweep": ("bench.cli.sweep", "Measure a program over a range of a parameter."),
+    "gate": ("bench.cli.gate", "Fail if the current commit makes a program slower."),
+    "bisect": ("bench.cli.bisect", "Find the version or commit that made a program slower."),
     "report": ("bench.cli.report", "Write a report on results as HTML, Markdown or CSV."),
     "list": ("bench.cli.list", "List workloads and backends, or the parameters of a workload."),
     "doctor": ("bench.cli.doctor", "Check whether this machine can run and measure workloads."),

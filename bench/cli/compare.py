@@ -50,7 +50,7 @@ def compare(
     allowed = [comparison for comparison in outcome.comparisons if comparison not in refused]
     if refused and (outcome.explicit or not allowed):
         raise _refusal(refused[0])
-    error = _gate(allowed, refused, outcome.unchecked, settings.threshold) if fail_on else None
+    error = gate_error(allowed, refused, outcome.unchecked, settings.threshold) if fail_on else None
     document = None
     if settings.json:
         document = {
@@ -80,7 +80,7 @@ def _show(
         typer.echo(f"nothing to compare with: {result.spec.label} ({result.id})")
 
 
-def _gate(
+def gate_error(
     allowed: Sequence[Comparison], refused: Sequence[Comparison], unchecked: Sequence[Result], threshold: float
 ) -> DevbenchError | None:
     """Return the error of `--fail-on slower`. None if it is known that no result is slower.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import typer
 
@@ -69,6 +70,11 @@ def _sections(settings: RunSettings, requested: Sequence[str]) -> Iterator[tuple
     yield MACHINE, checks(settings.output, settings.data_dir, backends=list(modules))
     for name, module in modules.items():
         yield name, (module.checks() if requested else _optional(module.checks()))
+    if settings.env:
+        from bench.session import env_checks
+
+        for name, path in settings.env.items():
+            yield f"environment {name}", env_checks.checks(name, Path(path).expanduser())
 
 
 def _optional(checks: Iterator[Check]) -> Iterator[Check]:
@@ -91,7 +97,10 @@ def _print(check: Check) -> None:
     typer.echo(line.replace(check.status, status, 1))
 
 
-TEXTS = {"backend": "Backends to check, such as cpu,cuda. Default: all."}
+TEXTS = {
+    "backend": "Backends to check, such as cpu,cuda. Default: all.",
+    "env": "Python environment to check, as NAME=PATH. Repeat it to check several.",
+}
 """Help that differs from that of `run`."""
 
-command = build(with_settings(doctor, ("backend", "output", "data_dir", "json"), TEXTS), "doctor")
+command = build(with_settings(doctor, ("backend", "env", "output", "data_dir", "json"), TEXTS), "doctor")

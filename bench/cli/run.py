@@ -13,7 +13,7 @@ from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, complain, describe, print_json
 from bench.cli.measure import PROGRAM, Module, measure, named
 from bench.cli.options import with_settings
-from bench.config.settings import OutputOptions, RunSettings, title
+from bench.config.settings import OutputOptions, RunSettings, SelectionOptions, title
 from bench.errors import Interrupted, UsageError
 from bench.machine import system
 from bench.model.result import Result
@@ -29,6 +29,17 @@ def run(
     settings: RunSettings,
     workloads: Annotated[list[str] | None, PROGRAM] = None,
     module: Module = None,
+    packages: Annotated[
+        str | None,
+        typer.Option(
+            "--with",
+            metavar="PACKAGES,…",
+            help="Requirements of Python environments to create with uv and compare, interleaved. Separate "
+            "environments with commas and packages with spaces, as in tensorflow==2.20.0,tensorflow==2.21.0.",
+            rich_help_panel=title(SelectionOptions),
+            show_default=False,
+        ),
+    ] = None,
     only: Annotated[
         int | None,
         typer.Option(
@@ -52,6 +63,12 @@ def run(
         programs = [_at(programs, only)]
     from bench import api
 
+    if packages is not None:
+        from bench.study import made_envs
+
+        announce("creating the environments")
+        made = {name: str(folder) for name, folder in made_envs.make(packages).items()}
+        settings = settings.model_copy(update={"env": {**settings.env, **made}})
     measure(
         settings,
         lambda recorder: api.run(programs, settings, recorder=recorder),

@@ -78,6 +78,11 @@ class SelectionOptions(BaseModel):
         description="Loops to run the steps in: as-written, fit, step, host-batches, resident or fused. Several are "
         "interleaved. Default: the workload's own loop, usually as-written.",
     )
+    env: Assignments = Field(
+        {},
+        description="Python environment to run in, as NAME=PATH: the folder of a virtual or conda environment, or its "
+        "interpreter. Repeat it to compare several, interleaved. The environments need TensorFlow, but not devbench.",
+    )
     case: Names = Field(
         (), description="Cases of the workload to measure. Several are interleaved. Default: all cases."
     )

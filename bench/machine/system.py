@@ -43,6 +43,28 @@ _VENDORS = {
     "microsoft corporation virtual machine": "hyper-v",
 }
 
+_START_ELSEWHERE = (
+    "import runpy, sys; from importlib import util; file, packages, module = sys.argv[1:4]; del sys.argv[1:4]; "
+    "sys.path[:1] = [packages] if packages else []; "
+    "spec = util.spec_from_file_location('bench', file); bench = util.module_from_spec(spec); "
+    "sys.modules['bench'] = bench; spec.loader.exec_module(bench); runpy.run_module(module, run_name='__main__')"
+)
+
+
+def python_of(interpreter: str, module: str, packages: str = "") -> list[str]:
+    """Return the command that runs one of devbench's modules in another Python environment.
+
+    The environment gets the package `bench` and nothing else of this one: the folder that holds `bench` may also hold
+    another TensorFlow.
+
+    Args:
+        interpreter: that of the environment.
+        module: the module.
+        packages: a folder with packages that the environment lacks. "" if there is none.
+    """
+    file = Path(__file__).parent.parent / "__init__.py"
+    return [interpreter, "-c", _START_ELSEWHERE, str(file), packages, module]
+
 
 def python(module: str) -> list[str]:
     """Return the command that runs one of devbench's modules in a fresh interpreter. Append the module's arguments.

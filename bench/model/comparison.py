@@ -20,6 +20,9 @@ DifferenceKind = Literal["axis", "context", "unfair"]
 FIRST_LOSSES = "first losses"
 """Name of the difference between first losses."""
 
+PYTHON_ENVIRONMENT = "env"
+"""Name of the difference between two Python environments. Packages that differ have the kind `context`."""
+
 THRESHOLD = 0.02
 """Default of the smallest relative difference that matters."""
 

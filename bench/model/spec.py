@@ -89,6 +89,23 @@ class Data(Frozen):
     sha256: str | None = Field(None, description="checksum of the shipped sample or of that file")
 
 
+class Env(Frozen):
+    """The Python environment of a worker, if it is not devbench's own."""
+
+    name: str = Field(description="how the user calls it")
+    python: Annotated[str, Role("ignored", reason="its packages count, not where it lies")] = Field(
+        description="path of its interpreter"
+    )
+    version: str = Field(description="version of Python")
+    sha256: str = Field(description="checksum of its packages and their versions")
+    packages: Annotated[dict[str, str], Role("ignored", reason="the checksum counts")] = Field(
+        default_factory=dict, description="versions of its packages, by name"
+    )
+    path: Annotated[str | None, Role("ignored", reason="it only holds what devbench needs")] = Field(
+        None, description="folder with packages that devbench needs and the environment lacks"
+    )
+
+
 class Script(Frozen):
     """A program that runs as Python would run it."""
 
@@ -118,12 +135,19 @@ class WorkloadSpec(Frozen):
         None, description="absolute path of a user's file; null for a built-in"
     )
     file_sha256: Annotated[str | None, Role("rule")] = Field(None, description="checksum of the workload's source")
+    checkout: Annotated[str | None, Role("axis", computation=True, label=lambda folder: folder or "")] = Field(
+        None, description="folder or commit that tells two programs with the same text apart, such as base"
+    )
     backend: Annotated[str, Role("axis", options=("backend",), several="list", place=True, peaks=True, label=str)] = (
         Field(description="where it runs, such as cpu or cuda")
     )
     loop: Annotated[Loop, Role("axis", options=("loop",), several="list", label=str)] = Field(
         "as-written", description="how steps are driven"
     )
+    env: Annotated[
+        Env | None,
+        Role("axis", options=("env",), several="list", computation=True, label=lambda env: env.name if env else ""),
+    ] = Field(None, description="its Python environment; null for devbench's own")
     params: Annotated[dict[str, Any], Role("rule", options=("param",), several="vary", computation=True)] = Field(
         default_factory=dict, description="every parameter with its value"
     )
@@ -208,7 +232,9 @@ class Spec(Execution, WorkloadSpec):
     def label(self) -> str:
         """Its name in a sentence: `tabular/small on cpu, fit`, or `… with cache`."""
         what_ifs = f" with {' and '.join(self.what_ifs)}" if self.what_ifs else ""
-        return f"{self.title} on {self.backend}, {self.loop}{what_ifs}"
+        env = f" in {self.env.name}" if self.env else ""
+        checkout = f" of {self.checkout}" if self.checkout else ""
+        return f"{self.title}{checkout} on {self.backend}{env}, {self.loop}{what_ifs}"
 
 
 def _role(name: str) -> Role:

@@ -27,7 +27,7 @@ from bench.model.phase import Activity
 from bench.model.result import Result
 from bench.model.spec import Spec
 from bench.registry import notebook
-from bench.session.process import StartProcess, spawn
+from bench.session.process import StartProcess, spawn, spawn_in
 from bench.session.progress import ProgressReporter
 from bench.session.script_folder import ScriptFolder
 from bench.session.worker_process import WorkerEnded
@@ -156,7 +156,7 @@ class Launcher:
             self._progress.report(result, phase, note)
 
         server = None if full else self._server(result, variables, alone=start_position is not None)
-        start = self._ready(server, variables, report) if server else spawn
+        start = self._ready(server, variables, report) if server else spawn_in(spec.env)
         with uninterrupted():  # `abandon` must know every worker that was started
             worker = WorkerSample(
                 spec,
@@ -209,7 +209,8 @@ class Launcher:
         A server that does not run yet must fit into memory beside the largest known worker.
         """
         servers = self._servers
-        if servers is None or not capabilities(result.spec.backend).forks or self._is_cold(result, alone):
+        spec = result.spec
+        if servers is None or spec.env or not capabilities(spec.backend).forks or self._is_cold(result, alone):
             return None
         return servers if servers.has(variables) or fits(SERVER_BYTES + _peak(result)) else None
 

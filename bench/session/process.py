@@ -10,6 +10,7 @@ from typing import IO, Any, Protocol
 
 from bench.config.secret_variables import SECRETS
 from bench.machine import system
+from bench.model.spec import Env
 
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 """Variables that name the folder for temporary files. Each worker has its own, which is removed however it ends."""
@@ -64,14 +65,34 @@ class Spawned(subprocess.Popen[bytes]):
 
 def spawn(variables: Mapping[str, str], folder: str, errors: IO[bytes]) -> Process:
     """Start a worker as a fresh process: the interpreter starts, and TensorFlow is imported."""
+    return _spawn(system.python("bench.worker.main"), variables, folder, errors)
+
+
+def _spawn(command: list[str], variables: Mapping[str, str], folder: str, errors: IO[bytes]) -> Process:
     return Spawned(
-        system.python("bench.worker.main"),
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
         env=environment(variables) | dict.fromkeys(TEMPORARY, folder),
         **own_session(),
     )
+
+
+def spawn_in(env: Env | None) -> StartProcess:
+    """Return a function that starts a worker as a fresh process in a Python environment.
+
+    Args:
+        env: The environment. None for devbench's own.
+    """
+    if env is None:
+        return spawn
+    command = system.python_of(env.python, "bench.worker.main", env.path or "")
+
+    def spawn_elsewhere(variables: Mapping[str, str], folder: str, errors: IO[bytes]) -> Process:
+        return _spawn(command, variables, folder, errors)
+
+    return spawn_elsewhere
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:

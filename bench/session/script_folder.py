@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import SettingsError
 from bench.model.spec import Spec
+from bench.session import git_worktree
 
 LIMIT_BYTES = 2**30
 LIMIT_FILES = 20_000
@@ -35,6 +36,7 @@ class ScriptFolder:
         root: The folder that is copied, or used as it is. It is the script's working folder.
         copied: Whether each process runs in a new copy.
         output: The folder of results, which is not copied.
+        lender: Another checkout whose untracked files the folder links to. They are copied too. None if there is none.
         files: Number of files that are copied.
         size: Their size in bytes.
     """
@@ -43,6 +45,7 @@ class ScriptFolder:
     root: Path
     copied: bool
     output: Path
+    lender: Path | None = None
     files: int = 0
     size: int = 0
 
@@ -64,10 +67,12 @@ class ScriptFolder:
                 raise SettingsError(f"no folder at {workdir}", "Check --workdir.")
             return cls(file, workdir.resolve(), copied=False, output=output)
         current = Path.cwd()
-        root = current if current in file.parents else file.parent
+        counterpart = None if current in file.parents else git_worktree.counterpart(current, file)
+        root = current if current in file.parents else counterpart or file.parent
         if root == Path(root.anchor):
             root = file.parent
-        folder = cls(file, root, copied=True, output=output.resolve())
+        lender = git_worktree.top(current) if counterpart else None
+        folder = cls(file, root, copied=True, output=output.resolve(), lender=lender)
         files = size = 0
         for path in folder._files(root):
             files, size = files + 1, size + path.lstat().st_size
@@ -78,7 +83,7 @@ class ScriptFolder:
                     "Start devbench in the script's folder, or move data out of it. To run the script without a copy:\n"
                     f"--workdir {root}",
                 )
-        return cls(file, root, True, folder.output, files, size)
+        return replace(folder, files=files, size=size)
 
     @property
     def announcement(self) -> str:
@@ -113,19 +118,25 @@ class ScriptFolder:
                 if entry.name not in LEFT_OUT and Path(entry.path) != self.output:
                     yield entry
 
+    def _is_lent(self, entry: os.DirEntry[str]) -> bool:
+        """Whether a link leads to a file of the lender."""
+        return self.lender is not None and Path(os.path.realpath(entry.path)).is_relative_to(self.lender)
+
     def _files(self, folder: Path) -> Iterator[Path]:
         """Yield the files that are copied."""
         for entry in self._entries(folder):
-            if entry.is_dir(follow_symlinks=False):
+            if entry.is_symlink() and not self._is_lent(entry):
+                continue
+            if entry.is_dir():
                 if not _is_linked(entry):
                     yield from self._files(Path(entry.path))
-            elif entry.is_file(follow_symlinks=False):
-                yield Path(entry.path)
+            elif entry.is_file():
+                yield Path(entry.path).resolve()
 
     def _copy(self, folder: Path, copy: Path) -> None:
         for entry in self._entries(folder):
             target = copy / entry.name
-            if entry.is_symlink():
+            if entry.is_symlink() and not self._is_lent(entry):
                 _link(Path(os.path.realpath(entry.path)), target)
             elif entry.is_dir():
                 if _is_linked(entry):

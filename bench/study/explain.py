@@ -213,9 +213,10 @@ class ExplainStudy:
                 "explain does not take --vary", "It tries what-ifs by itself. To compare values, use `devbench run`."
             )
         (group,) = plan([self.workload], self.settings)
-        if len(self.settings.backend) > 1 or len(self.settings.loop) > 1:
+        if max(len(self.settings.backend), len(self.settings.loop), len(self.settings.env)) > 1:
             raise NotApplicable(
-                "explain takes one program on one backend", "Name one --backend, and at most one --loop."
+                "explain takes one program, one backend and one environment",
+                "Name one --backend, at most one --loop, and at most one --env.",
             )
         if len(group.planned) > 1:
             cases = [str(planned.spec.case) for planned in group.planned]

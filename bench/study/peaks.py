@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from pydantic import ValidationError
 
 from bench.analyse.roofline import fingerprint, peaks_of
 from bench.backends import capabilities
 from bench.config.settings import RunSettings
+from bench.machine import user_cache
 from bench.model.result import Result
 from bench.model.roofline import Peaks
 from bench.model.spec import ROLES, Spec
@@ -46,7 +45,7 @@ def peaks_for(
         design: How the peaks are measured. None to measure nothing and to use only peaks that are stored.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
     """
-    file = cache() / f"peaks-{fingerprint(result)}.json"
+    file = user_cache.folder() / f"peaks-{fingerprint(result)}.json"
     with suppress(OSError, ValidationError):
         if time.time() - file.stat().st_mtime < CACHE_SECONDS:
             return Peaks.model_validate_json(file.read_bytes())
@@ -83,9 +82,3 @@ def peaks_settings(spec: Spec, settings: RunSettings) -> RunSettings:
         "max_processes": TRIALS,
     }
     return settings.model_copy(update=defaults | own)
-
-
-def cache() -> Path:
-    """Return the folder for what is measured once per machine."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(home) if home else Path.home() / ".cache") / "devbench"

@@ -6,18 +6,23 @@ backends' devices. The specs of one workload form a group. Their workers are int
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from bench import backends, datasets, registry
 from bench.config.settings import RunSettings, value_of
 from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
+from bench.machine import python_env
 from bench.machine.limits import thread_count
 from bench.model.plan import Group, Planned
-from bench.model.spec import LOOPS, ROLES, Data, Execution, Loop, Script, Spec, Threads
+from bench.model.spec import LOOPS, ROLES, Data, Env, Execution, Loop, Script, Spec, Threads
 from bench.registry.notebook import is_notebook
+from bench.session import worker_packages
 
 
 def plan(workloads: Sequence[str | Path], settings: RunSettings, swept: Collection[str] = ()) -> list[Group]:
@@ -58,6 +63,8 @@ def require_devices(settings: RunSettings) -> None:
     Raises:
         DeviceAbsent: A device is absent. The hint says how to make it available.
     """
+    if settings.env:
+        return  # each environment has a TensorFlow of its own, so its workers look for the device
     for name in settings.backend:
         backends.load(name).require()
 
@@ -80,7 +87,7 @@ def _merged(groups: Sequence[Group]) -> Group:
     Raises:
         SettingsError: They are different built-ins, or all specs are the same.
     """
-    planned = tuple(planned for group in groups for planned in group.planned)
+    planned = _told_apart([planned for group in groups for planned in group.planned])
     if len({p.spec.key for p in planned}) < 2:
         raise SettingsError("--compare needs at least two different specs", "Name two files, backends, loops or cases.")
     built_in = {p.spec.workload for p in planned if p.spec.file is None}
@@ -91,6 +98,31 @@ def _merged(groups: Sequence[Group]) -> Group:
         )
     titles = ", ".join(dict.fromkeys(group.workload for group in groups))
     return Group(titles, planned, tuple(reason for group in groups for reason in group.not_applicable))
+
+
+def _told_apart(planned: Sequence[Planned]) -> tuple[Planned, ...]:
+    """Return the plans. Files with the same text get the folder that distinguishes them."""
+    files: dict[str, set[Path]] = {}
+    for plan_ in planned:
+        if plan_.spec.file is not None:
+            files.setdefault(plan_.spec.key, set()).add(Path(plan_.spec.file))
+    told = []
+    for plan_ in planned:
+        copies = files.get(plan_.spec.key, set())
+        spec = plan_.spec
+        if len(copies) > 1:
+            spec = spec.model_copy(update={"checkout": _own_folder(Path(spec.file or ""), copies)})
+        told.append(replace(plan_, spec=spec))
+    return tuple(told)
+
+
+def _own_folder(file: Path, files: Collection[Path]) -> str:
+    """Return the last component of a path that distinguishes it from other paths with the same name."""
+    depth = min(len(path.parts) for path in files)
+    for place in range(2, depth + 1):
+        if len({path.parts[-place] for path in files}) == len(files):
+            return file.parts[-place]
+    return str(file.parent.relative_to(os.path.commonpath([path.parent for path in files])))
 
 
 VARIED = tuple(
@@ -141,26 +173,26 @@ def _add(
     specs: dict[str, Planned], inapplicable: list[str], workload: str, settings: RunSettings, swept: Collection[str]
 ) -> None:
     """Add the specs of a workload for one variant of the settings, and the reasons of those that do not apply."""
+    envs = environments(settings)
     for case, params, own_loop in _cases(workload, settings, swept):
         resolved = registry.resolve(workload, params, settings.worker_timeout)
         _refuse_script_options(resolved, settings)
         data = _data(resolved.data, settings)
-        for backend in settings.backend:
-            for loop in settings.loop or (own_loop,):
-                reason = resolved.not_on.get(backend) or registry.obstacle(resolved.offers, resolved.not_loops, loop)
-                where = f"on {backend}" if backend in resolved.not_on else f"by loop {loop}"
-                if not reason and settings.dtype in resolved.not_dtypes:
-                    reason, where = resolved.not_dtypes[settings.dtype], f"in {settings.dtype}"
-                if not reason:
-                    reason = backends.obstacle(backend, settings.dtype, settings.xla == "on")
-                    where = f"on {backend}"
-                if reason:
-                    title = f"{resolved.name}/{case}" if case else resolved.name
-                    inapplicable.append(f"{title} {where}: not applicable, because {reason}")
-                    continue
-                spec = _spec(resolved, case, backend, loop, data, settings)
-                key = spec.model_copy(update={"case": None}).key  # with a loop, two cases may be the same
-                specs.setdefault(key, Planned(spec, tuple(resolved.notes), resolved.total_steps, resolved.examples))
+        for backend, env, loop in itertools.product(settings.backend, envs, settings.loop or (own_loop,)):
+            reason = resolved.not_on.get(backend) or registry.obstacle(resolved.offers, resolved.not_loops, loop)
+            where = f"on {backend}" if backend in resolved.not_on else f"by loop {loop}"
+            if not reason and settings.dtype in resolved.not_dtypes:
+                reason, where = resolved.not_dtypes[settings.dtype], f"in {settings.dtype}"
+            if not reason:
+                reason = backends.obstacle(backend, settings.dtype, settings.xla == "on")
+                where = f"on {backend}"
+            if reason:
+                title = f"{resolved.name}/{case}" if case else resolved.name
+                inapplicable.append(f"{title} {where}: not applicable, because {reason}")
+                continue
+            spec = _spec(resolved, case, backend, env, loop, data, settings)
+            key = spec.model_copy(update={"case": None}).key  # with a loop, two cases may be the same
+            specs.setdefault(key, Planned(spec, tuple(resolved.notes), resolved.total_steps, resolved.examples))
 
 
 def _refuse_script_options(resolved: Any, settings: RunSettings) -> None:
@@ -230,7 +262,32 @@ def spec_of_settings(workload: str, settings: RunSettings) -> Spec:
     )
 
 
-def _spec(resolved: Any, case: str | None, backend: str, loop: Loop, data: Data, settings: RunSettings) -> Spec:
+def environments(settings: RunSettings) -> tuple[Env | None, ...]:
+    """Return the Python environments that the settings name. (None,), devbench's own, if they name none.
+
+    Raises:
+        SettingsError: One cannot be used.
+    """
+    return tuple(_env(name, Path(path).expanduser()) for name, path in settings.env.items()) or (None,)
+
+
+@cache
+def _env(name: str, path: Path) -> Env:
+    found = python_env.read(name, path)
+    packages = worker_packages.folder_for(found)
+    return Env(
+        name=name,
+        python=found.python,
+        version=found.version,
+        sha256=found.digest,
+        packages=dict(found.packages),
+        path=str(packages) if packages else None,
+    )
+
+
+def _spec(
+    resolved: Any, case: str | None, backend: str, env: Env | None, loop: Loop, data: Data, settings: RunSettings
+) -> Spec:
     threads = settings.threads or thread_count()
     script = Script(arguments=settings.args or (), module=resolved.module, watch=settings.watch)
     pinned = None if loop == "as-written" else False
@@ -241,6 +298,7 @@ def _spec(resolved: Any, case: str | None, backend: str, loop: Loop, data: Data,
         case=case,
         params=resolved.params,
         backend=backend,
+        env=env,
         loop=loop,
         script=script if resolved.is_script else None,
         what_ifs=settings.change,

@@ -21,6 +21,8 @@ from rendering import (
     variables,
 )
 
+from bench.config.settings import load
+
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
 
 cases = pytest.mark.parametrize("case", OFFLINE, ids=lambda path: path.stem)
@@ -106,6 +108,13 @@ def test_settings_become_variables_and_a_pool_can_override_them() -> None:
     assert t4["DEVBENCH_PARAM"] == "batch=64"
     assert t4["DEVBENCH_DETERMINISTIC"] == "true"
     assert t4["DEVBENCH_SEED"] == "4294967295"
+
+
+def test_a_pool_measures_several_python_environments_of_one_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    envs = {"old": "/opt/tf-2.20", "new": "/opt/tf 2.21"}
+    by_pool = jobs(render(values={"pools": {"cpu": {"settings": {"env": envs}}}}))
+    monkeypatch.setenv("DEVBENCH_ENV", variables(by_pool["cpu"]["spec"]["template"])["DEVBENCH_ENV"])
+    assert load().env == envs
 
 
 def test_another_content_of_a_workload_starts_its_runs_again() -> None:

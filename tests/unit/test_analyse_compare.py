@@ -32,7 +32,7 @@ from bench.model.interval import Interval
 from bench.model.placement import Placement
 from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample, Series
-from bench.model.spec import Data, Threads
+from bench.model.spec import Data, Env, Threads
 from bench.render.sentences.comparison import cold_start, mean_step
 from bench.render.terminal.comparison import phases
 from bench.store import files
@@ -602,3 +602,19 @@ def test_a_break_even_may_have_no_upper_bound() -> None:
     assert interval.high is None
     assert interval.low is not None
     assert 0 <= interval.low < interval.value
+
+
+def test_two_environments_differ_in_the_packages_that_they_have_and_in_their_versions() -> None:
+    def in_env(name: str, **packages: str) -> Result:
+        env = Env(name=name, python=f"/{name}", version="3.11.9", sha256=str(packages), packages=packages)
+        return result(name, env=env)
+
+    old = in_env("old", keras="3.5", numpy="1.26", wheel="1", tensorflow="2.20")
+    new = in_env("new", keras="3.9", numpy="1.26", rich="14", tensorflow="2.21")
+    found = {d.name: (d.base, d.other, d.kind) for d in differences(old, new)}
+    assert found["env"] == ("old", "new", "axis")
+    assert found["packages"] == ("keras 3.5", "keras 3.9", "context")
+    assert found["packages in one environment only"] == ("wheel", "rich", "context")
+    same = {d.name for d in differences(old, in_env("copy", **(old.spec.env.packages if old.spec.env else {})))}
+    assert "env" in same
+    assert not same & {"packages", "packages in one environment only"}

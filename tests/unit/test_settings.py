@@ -23,6 +23,7 @@ EXAMPLES: dict[str, list[tuple[str, Any]]] = {
     "case": [("small", ("small",)), ("small,large", ("small", "large")), ("large", ("large",))],
     "change": [("cache", ("cache",)), ("cache,prefetch", ("cache", "prefetch")), ("graph", ("graph",))],
     "param": [("batch=1", {"batch": "1"}), ("batch=2", {"batch": "2"}), ("batch=3", {"batch": "3"})],
+    "env": [("a=/a", {"a": "/a"}), ("a=/b", {"a": "/b"}), ("b=/c", {"b": "/c"})],
     "vary": [
         ("xla=on,off", {"xla": "on,off"}),
         ("batch=8,16", {"batch": "8,16"}),
@@ -76,7 +77,8 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def toml(name: str, text: str) -> str:
     """Return the line of a settings file for a setting."""
     key, _, value = text.partition("=")
-    return f"[param]\n{key} = {value}\n" if name == "param" else f'{name} = "{text}"\n'
+    tables = {"param": f"[param]\n{key} = {value}\n", "env": f'[env]\n{key} = "{value}"\n'}
+    return tables.get(name, f'{name} = "{text}"\n')
 
 
 @pytest.mark.parametrize("name", RunSettings.model_fields)

@@ -12,19 +12,23 @@ from synthetic import result, spec
 from bench.analyse.comparable import differences
 from bench.analyse.roofline import fingerprint
 from bench.config.settings import RunSettings, load, value_of
-from bench.model.spec import IGNORED, PLACE, ROLES, Data, Execution, Role, Script, Spec, Threads
+from bench.model.spec import IGNORED, PLACE, ROLES, Data, Env, Execution, Role, Script, Spec, Threads
 from bench.render.labels import short_labels
 from bench.study.peaks import peaks_settings
 from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
 
+ENV = Env(name="a", python="/python", version="3.11.7", sha256="a" * 64)
+
 PAIRS: dict[str, tuple[Any, Any]] = {
     "workload": ("cifar", "mnist"),
     "case": ("small", "large"),
     "file": ("/a/mine.py", "/b/mine.py"),
     "file_sha256": ("0" * 64, "1" * 64),
+    "checkout": ("base", "head"),
     "backend": ("cpu", "cuda"),
+    "env": (ENV, ENV.model_copy(update={"name": "b", "sha256": "b" * 64})),
     "params": ({"batch": 32}, {"batch": 64}),
     "script": (Script(), Script(arguments=("--epochs", "3"))),
     "what_ifs": ((), ("cache",)),
@@ -94,6 +98,7 @@ def test_peaks_are_measured_with_the_options_on_which_they_depend_and_with_no_ot
     other: dict[str, Any] = {
         "backend": "cpu,cuda", "loop": "fused", "case": "small", "param": {"n": "8"}, "change": "cache", "xla": "on",
         "threads": "3", "data": "synthetic", "data_dir": "/data", "args": "--epochs 3", "watch": "2",
+        "env": "a=/a",
     }  # fmt: skip
     for option in ROLES[name].options:
         text = other.get(option) or str(values(name)[1])

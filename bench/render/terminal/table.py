@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import by_group
-from bench.model.comparison import FIRST_LOSSES, Comparison
+from bench.model.comparison import FIRST_LOSSES, PYTHON_ENVIRONMENT, Comparison
 from bench.model.result import Result
 from bench.render import numbers
 from bench.render.fields.rows import rows
@@ -137,8 +137,12 @@ def _verdicts(
         else:
             yield Text(wrapped(sentences.verdict(comparison, label_of), width), "bold")
             lines = sentences.details(comparison, label_of, brief=not verbose)
-            losses = [difference for difference in comparison.differences if difference.name == FIRST_LOSSES]
-            lines += map(sentences.difference, losses)
+            packages = any(difference.name == PYTHON_ENVIRONMENT for difference in comparison.differences)
+            lines += [
+                sentences.difference(difference)
+                for difference in comparison.differences
+                if difference.name == FIRST_LOSSES or (packages and difference.kind == "context")
+            ]
         yield from (Text(wrapped(line, width, 2)) for line in lines)
     if comparisons and not all(result.interleaved for result in group):
         yield Text(wrapped("Whole processes alternated, because memory cannot hold a whole trial.", width))

@@ -1,0 +1,119 @@
+"""`devbench gate`: whether a pull request makes a program slower. It races the program against its base."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.cli.command import announce, as_json, build, conclude
+from bench.cli.compare import gate_error
+from bench.cli.measure import measure
+from bench.cli.options import with_settings
+from bench.config.settings import RunSettings
+from bench.errors import DevbenchError, Interrupted, OutputError, SlowerThanAllowed, UsageError
+from bench.store.ids import new_id
+
+if TYPE_CHECKING:
+    from bench.analyse.outcome import Outcome
+
+
+def gate(
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="Script or workload file in a git repository.")],
+    settings: RunSettings,
+    base: Annotated[str, typer.Option("--base", metavar="COMMIT", help="Commit to compare with, such as origin/main.")],
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="If the program is slower, explain why and add the explanation to the summary. It takes up to "
+            "--max-time again.",
+        ),
+    ] = False,
+    summary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Append a summary as Markdown to this file. Default: the step summary of GitHub Actions.",
+        ),
+    ] = None,
+) -> None:
+    """Fail if the current commit makes a program slower.
+
+    The base and the current commit (the head) run interleaved, each in a git worktree. Exit code 0: not slower, or
+    undecided. 1: too little data. 2: one of them does not run, or the command is invalid. 4: they cannot be compared.
+    5: slower.
+    """
+    from bench import api
+
+    path = summary or (Path(text) if (text := os.environ.get("GITHUB_STEP_SUMMARY")) else None)
+    if path is not None:
+        _require_writable(path)
+    raced = settings.model_copy(update={"output": settings.output / "gates" / new_id()})
+    measure(
+        raced,
+        lambda recorder: api.gate(program, base, raced, recorder, explain_slower=explain),
+        lambda outcome, interruption: _show(outcome, interruption, raced, base, path),
+    )
+
+
+def _require_writable(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}", "Choose another --summary.") from None
+
+
+def _show(
+    outcome: Outcome, interruption: Interrupted | None, settings: RunSettings, base: str, path: Path | None
+) -> int:
+    """Show the verdict and write the summary. Return the exit code."""
+    from bench.render.terminal import comparison as terminal
+
+    allowed = [comparison for comparison in outcome.comparisons if not comparison.unfair]
+    refused = [comparison for comparison in outcome.comparisons if comparison.unfair]
+    error = interruption or _failure(outcome, base)
+    if error is None:
+        error = gate_error(allowed, refused, outcome.unchecked, settings.threshold)
+        if not settings.json:
+            typer.echo(terminal.text(allowed, outcome.matrices), nl=False)
+    if path is not None and outcome.results:
+        _append(path, outcome, error, settings)
+    announce(f"results: {settings.output}")
+    document = {"comparisons": [as_json(comparison) for comparison in outcome.comparisons]} if settings.json else None
+    return conclude(document, error)
+
+
+def _failure(outcome: Outcome, base: str) -> DevbenchError | None:
+    """Return the error of a side that does not run. None if both run."""
+    from bench.study.checkout import name_of
+
+    for result in outcome.results:
+        if result.failure is not None:
+            side = f"the base ({base})" if name_of(Path(result.spec.file or "")) == "base" else "the head"
+            return UsageError(f"{side} does not run: {result.failure.message}", result.failure.hint)
+    return None
+
+
+def _append(path: Path, outcome: Outcome, error: DevbenchError | None, settings: RunSettings) -> None:
+    """Append the verdict and a report to a file, as Markdown."""
+    from bench import api
+    from bench.render.report import markdown
+    from bench.render.report.compose import compose
+    from bench.render.sentences.comparison import verdict
+    from bench.version import __version__
+
+    comparisons = [comparison for comparison in outcome.comparisons if not comparison.unfair]
+    worst = next((c for c in comparisons if c.verdict == "slower"), next(iter(comparisons), None))
+    failed = error is not None and not isinstance(error, SlowerThanAllowed)
+    lines = [error.message] if error is not None and failed else [verdict(worst)] if worst else []
+    head = "no verdict" if failed or worst is None else worst.verdict
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n\n".join([f"## devbench gate: {head}", *lines, ""]))
+        file.write(markdown.render(compose(*api.report(settings.output, settings.threshold)), __version__))
+
+
+command = build(with_settings(gate), "gate")

@@ -1,0 +1,58 @@
+"""A bisection as text: a line for each version or commit that was tested, with a bar, and what was found."""
+
+from __future__ import annotations
+
+from bench.model.bisection import Bisection, SlowDown
+from bench.render import numbers
+from bench.render.text import WIDTH, filled, plain
+
+BAR = 30
+"""Characters of the longest bar."""
+
+SHORT = 12
+"""Characters of a commit."""
+
+
+def text(bisection: Bisection, width: int = WIDTH) -> str:
+    """Return the table and the sentences."""
+    place = {name: number for number, name in enumerate(bisection.chain)}
+    races = sorted(bisection.races, key=lambda race: (place[race.against], place[race.name]))
+    longest = max((race.ratio.value for race in races if race.ratio), default=1.0)
+    column = max((len(_short(race.name)) for race in races), default=0)
+    lines: list[str] = []
+    against = None
+    for race in races:
+        if race.against != against:
+            against = race.against
+            lines.append(f"step time relative to {_short(against)}:")
+        if race.ratio is None:
+            lines.append(f"  {_short(race.name):<{column}}  skipped: {plain(race.reason)}")
+        else:
+            bar = "█" * round(BAR * race.ratio.value / longest)
+            lines.append(f"  {_short(race.name):<{column}}  {bar} {numbers.factor(race.ratio)} {race.verdict}")
+    lines.append("")
+    for slow_down in bisection.slow_downs:
+        lines += filled(_sentence(slow_down), width)
+    seconds = sum(race.seconds for race in bisection.races)
+    count = len(bisection.races)
+    counted = f"{count} race{'s' * (count != 1)}"
+    lines += filled(f"{counted} in {numbers.time(seconds)}, {len(bisection.chain)} versions or commits.", width)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _sentence(slow_down: SlowDown) -> str:
+    ratio = numbers.factor(slow_down.ratio)
+    if slow_down.skipped:
+        names = ", ".join(map(_short, slow_down.skipped))
+        return (
+            f"slower: {_short(slow_down.first_bad)} takes {ratio} times as long per step, and "
+            f"{_short(slow_down.last_good)} is not slower. There is no verdict on what lies between them, so it may be "
+            f"the first: {names}."
+        )
+    return f"First slower: {_short(slow_down.first_bad)}. A step takes {ratio} times as long."
+
+
+def _short(name: str) -> str:
+    """Return the name, with commits shortened."""
+    is_commit = len(name) == 40 and all(letter in "0123456789abcdef" for letter in name)
+    return name[:SHORT] if is_commit else plain(name)

@@ -1,0 +1,184 @@
+"""A program at another commit of its repository, in a worktree of git."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bench.errors import UsageError
+from bench.signals import uninterrupted
+
+UNSHALLOW = "Fetch the history: git fetch --unshallow. In actions/checkout, set fetch-depth: 0."
+
+PREFIX = "devbench-checkout-"
+"""Start of the names of the folders that hold worktrees."""
+
+
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run git in a folder.
+
+    Raises:
+        UsageError: git is not installed.
+    """
+    try:
+        return subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False)
+    except OSError:
+        raise UsageError(
+            "git is not installed", "Install it, or compare two folders with `devbench run --compare`."
+        ) from None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return what git prints. None if it failed."""
+    done = _run(folder, *arguments)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["git failed without a message"])[-1]
+
+
+def root_of(program: Path) -> Path:
+    """Return the folder of the checkout that a program and the working folder are in.
+
+    Raises:
+        UsageError: there is no such program, or one of the two is in no checkout.
+    """
+    if not program.is_file():
+        raise UsageError(f"no file at {program}", "Check the path of the program.")
+    done = _run(program.parent, "rev-parse", "--show-toplevel")
+    if done.returncode:
+        said = _last_line(done.stderr)
+        raise UsageError(
+            f"{program} is not in a git repository: {said}", "Run the command in a clone of the repository."
+        )
+    root = Path(done.stdout.strip()).resolve()
+    if not Path.cwd().resolve().is_relative_to(root):
+        raise UsageError(f"the working folder is not in the repository of {program}", f"Change to it: cd {root}")
+    return root
+
+
+def commit_of(root: Path, reference: str) -> str:
+    """Return the commit that a reference names.
+
+    Raises:
+        UsageError: there is none in this clone.
+    """
+    commit = _git(root, "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
+    if commit is None and _is_shallow(root):
+        raise UsageError(f"this shallow clone has no commit {reference}", UNSHALLOW)
+    if commit is None:
+        raise UsageError(f"the repository has no commit {reference}", "Fetch it: git fetch origin")
+    return commit
+
+
+def _is_shallow(root: Path) -> bool:
+    return _git(root, "rev-parse", "--is-shallow-repository") == "true"
+
+
+def require_clean(root: Path) -> None:
+    """Check that all changes are committed.
+
+    Raises:
+        UsageError: there are uncommitted changes.
+    """
+    done = _run(root, "status", "--porcelain", "--untracked-files=no")
+    if done.returncode:
+        raise UsageError(f"git status failed: {_last_line(done.stderr)}")
+    changed = done.stdout.splitlines()
+    if changed:
+        count = f"{len(changed)} file{'s' * (len(changed) > 1)}"
+        others = " and others" if changed[1:] else ""
+        raise UsageError(f"uncommitted changes in {count}: {changed[0][3:]}{others}", "Commit or stash them.")
+
+
+def require_syntax(file: Path, name: str) -> None:
+    """Check the syntax of a Python file.
+
+    Raises:
+        UsageError: it has a syntax error.
+    """
+    if file.suffix != ".py":
+        return
+    try:
+        ast.parse(file.read_bytes(), str(file))
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else f": {error}"
+        raise UsageError(f"{name} has a syntax error in {file.name}{line}") from None
+
+
+def commits(root: Path, good: str, bad: str) -> list[str]:
+    """Return the commits from a good one to a bad one, along first parents.
+
+    Raises:
+        UsageError: there is no such commit, or the good one is not an ancestor of the bad one.
+    """
+    ends = [commit_of(root, reference) for reference in (good, bad)]
+    if _git(root, "merge-base", "--is-ancestor", *ends) is None or ends[0] == ends[1]:
+        hint = UNSHALLOW if _is_shallow(root) else "Name the older commit with --good."
+        raise UsageError(f"{good} is not an ancestor of {bad}", hint)
+    listed = _git(root, "rev-list", "--first-parent", "--reverse", f"{ends[0]}..{ends[1]}") or ""
+    return [ends[0], *listed.split()]
+
+
+def name_of(file: Path) -> str | None:
+    """Return the name of the worktree that `at` made for a program. None if it made none."""
+    return next((folder.name for folder in file.parents if folder.parent.name.startswith(PREFIX)), None)
+
+
+@contextmanager
+def at(program: Path, commit: str, name: str, output: Path) -> Iterator[Path]:
+    """Yield a program as it is at another commit, in a worktree that is removed at the end.
+
+    The worktree has links to what git does not track, such as data. A script runs in a copy of them (`ScriptFolder`).
+
+    Args:
+        program: The program in the current checkout.
+        commit: The commit.
+        name: Name of the worktree's folder.
+        output: The folder of results, which gets no link.
+
+    Raises:
+        UsageError: The commit has no such file.
+    """
+    root = root_of(program)
+    folder_of_program = program.parent.resolve()
+    file = folder_of_program.relative_to(root) / program.name
+    if _git(root, "cat-file", "-e", f"{commit}:{file.as_posix()}") is None:
+        raise UsageError(
+            f"{file.as_posix()} does not exist in commit {commit[:12]}", "Choose a commit that has the program."
+        )
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as scratch:
+        folder = Path(scratch).resolve() / name
+        try:
+            with uninterrupted():
+                done = _run(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
+            if done.returncode:
+                raise UsageError(f"git cannot check out {commit[:12]}: {_last_line(done.stderr)}")
+            _link_untracked(root, folder, output.resolve())
+            yield folder / file
+        finally:
+            with uninterrupted():
+                _git(root, "worktree", "remove", "--force", str(folder))
+
+
+def _link_untracked(root: Path, worktree: Path, output: Path) -> None:
+    """Link untracked files that the worktree lacks, except `__pycache__` and the folder of results."""
+    listed = _git(root, "ls-files", "--others", "--directory", "--no-empty-directory", "-z") or ""
+    for name in filter(None, listed.split("\0")):
+        path = Path(name)
+        original, link = root / path, worktree / path
+        if (
+            "__pycache__" in path.parts
+            or output.is_relative_to(original)
+            or not link.parent.is_dir()
+            or os.path.lexists(link)
+        ):
+            continue
+        with suppress(OSError):  # if Windows does not allow links, the file is missing
+            link.symlink_to(original, target_is_directory=original.is_dir())

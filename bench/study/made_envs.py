@@ -1,0 +1,83 @@
+"""Python environments that devbench makes with uv, from requirements such as `tensorflow==2.20.0`.
+
+An environment is made once for each set of resolved versions, and kept in the user's cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.errors import SettingsError
+from bench.machine import user_cache, uv
+from bench.session.worker_packages import NEEDED
+
+INTERPRETERS = ("bin/python", "Scripts/python.exe")
+
+PYTHON = re.compile(r"python==(?P<version>\d+\.\d+(\.\d+)?)")
+"""A requirement that chooses the version of Python."""
+
+
+def make(text: str) -> Mapping[str, Path]:
+    """Return the environments that a text asks for, by name. Those that are not in the cache are made.
+
+    Args:
+        text: environments separated by commas, each with requirements separated by spaces.
+
+    Raises:
+        SettingsError: one cannot be resolved or installed.
+    """
+    names = list(dict.fromkeys(" ".join(part.split()) for part in text.split(",")))
+    if not all(names):
+        raise SettingsError(
+            f"--with {text} contains an empty environment", "Write requirements: tensorflow==2.20.0,tensorflow==2.21.0"
+        )
+    return {name: environment(name) for name in names}
+
+
+def environment(name: str) -> Path:
+    """Return the folder of an environment with some requirements.
+
+    Raises:
+        SettingsError: it cannot be resolved or installed.
+    """
+    words = name.split()
+    chosen = [match["version"] for word in words if (match := PYTHON.fullmatch(word))]
+    python = chosen[-1] if chosen else f"{sys.version_info.major}.{sys.version_info.minor}"
+    requirements = "\n".join([*(word for word in words if not PYTHON.fullmatch(word)), NEEDED])
+    interpreter = python if chosen else sys.executable
+    resolved = uv.run(
+        f"--with {name} cannot be resolved for Python {python}",
+        *("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-"),
+        text=requirements,
+    )
+    key = "\n".join((python, sys.platform, platform.machine(), resolved))
+    folder = user_cache.folder() / "environments" / hashlib.sha256(key.encode()).hexdigest()[:16]
+    if folder.exists() and not any((folder / name).exists() for name in INTERPRETERS):
+        shutil.rmtree(folder)  # the Python that it was made with was removed
+    if not folder.exists():
+        _install(name, interpreter, resolved, folder)
+    return folder
+
+
+def _install(name: str, interpreter: str, resolved: str, folder: Path) -> None:
+    """Make an environment beside its folder, and move it there when it is complete."""
+    problem = f"--with {name} cannot be installed"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="new-") as scratch:
+        made = Path(scratch) / folder.name
+        uv.run(problem, "venv", "--quiet", "--relocatable", "--python", interpreter, str(made))
+        file = made / "requirements.txt"
+        file.write_text(resolved, encoding="utf-8")
+        uv.run(problem, "pip", "install", "--quiet", "--python", str(made), "-r", str(file))
+        try:
+            made.rename(folder)
+        except OSError:  # another run was faster
+            if not folder.exists():
+                raise

@@ -1,0 +1,18 @@
+"""Imports what a worker imports, and prints the versions. `devbench doctor --env` runs it in that environment."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+
+
+def main() -> None:
+    """Import TensorFlow and the worker."""
+    import tensorflow as tf
+
+    importlib.import_module("bench.worker.main")
+    print(f"TensorFlow {tf.__version__}, Keras {tf.keras.__version__}, Python {platform.python_version()}")
+
+
+if __name__ == "__main__":
+    main()

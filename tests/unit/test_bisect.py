@@ -1,0 +1,155 @@
+"""The search for what made a program slower, with races whose outcome is known."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pytest
+
+from bench.config.settings import RunSettings
+from bench.errors import SettingsError, UsageError
+from bench.model.bisection import Bisection, Found, Race
+from bench.model.interval import Interval
+from bench.study.bisect import NotSlower, Search
+from bench.study.bisect_chains import between, chain, released
+from benchmarks.changes import PACKAGE, wheel
+
+pytestmark = pytest.mark.once
+
+CHAIN = [f"1.{number}" for number in range(16)]
+
+
+def searched(
+    times: Mapping[str, float],
+    broken: set[str] | None = None,
+    known: Bisection | None = None,
+    undecided: float = 0.01,
+    surely_bad: Collection[str] = (),
+) -> Bisection:
+    """Return the bisection of a chain.
+
+    Args:
+        times: what each version takes.
+        broken: versions that do not run.
+        known: an earlier search.
+        undecided: half of the width of each interval. A race is undecided if its interval contains the threshold.
+        surely_bad: versions whose race has the right verdict nevertheless.
+    """
+
+    def race(name: str, against: str) -> Race:
+        if name in (broken or ()):
+            return Race(name=name, against=against, verdict="skipped", reason="it does not build", seconds=1.0)
+        ratio = times[name] / times[against]
+        interval = Interval(value=ratio, low=ratio - undecided, high=ratio + undecided, n=5)
+        verdict: Found = "bad" if ratio > 1.03 else "good"
+        if name not in surely_bad and ratio - undecided < 1.02 < ratio + undecided:
+            verdict = "undecided"
+        return Race(name=name, against=against, verdict=verdict, ratio=interval, seconds=1.0)
+
+    bisection = known or Bisection(chain=list(times))
+    Search(bisection, race, lambda: None).run()
+    return bisection
+
+
+def slower_from(*places: int, factor: float = 1.05) -> dict[str, float]:
+    """Return times that grow by a factor at some places of the chain."""
+    return {name: math.prod(factor for place in places if number >= place) for number, name in enumerate(CHAIN)}
+
+
+@pytest.mark.parametrize("place", range(1, 16))
+def test_the_first_slow_version_is_found_in_few_races(place: int) -> None:
+    bisection = searched(slower_from(place))
+    (found,) = bisection.slow_downs
+    assert (found.last_good, found.first_bad, found.skipped) == (CHAIN[place - 1], CHAIN[place], [])
+    assert found.ratio.value == pytest.approx(1.05)
+    assert len(bisection.races) <= 6  # both ends, four halvings, and the bad end against what was found
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (3, 11), (14, 15), (7, 8)])
+def test_two_versions_that_each_add_a_slow_down_are_both_found(first: int, second: int) -> None:
+    found = searched(slower_from(first, second)).slow_downs
+    assert [slow_down.first_bad for slow_down in found] == [CHAIN[first], CHAIN[second]]
+    assert found[1].ratio.value == pytest.approx(1.05)
+
+
+def test_versions_that_do_not_run_are_skipped_and_named_if_one_of_them_may_be_the_first() -> None:
+    (found,) = searched(slower_from(8), broken={"1.7", "1.8"}).slow_downs
+    assert (found.last_good, found.first_bad, found.skipped) == ("1.6", "1.9", ["1.7", "1.8"])
+    (found,) = searched(slower_from(12), broken={"1.7", "1.8"}).slow_downs
+    assert (found.last_good, found.first_bad, found.skipped) == ("1.11", "1.12", [])
+
+
+def test_a_search_goes_on_after_an_interruption_with_what_it_knows() -> None:
+    whole = searched(slower_from(5, 12))
+    for count in range(len(whole.races)):
+        resumed = Bisection(chain=CHAIN, races=whole.races[:count])
+        assert searched(slower_from(5, 12), known=resumed) == whole
+
+
+def test_a_chain_whose_ends_do_not_differ_or_do_not_run_is_refused() -> None:
+    with pytest.raises(NotSlower, match=r"1\.15 is not slower than 1\.0"):
+        searched(slower_from())
+    with pytest.raises(UsageError, match=r"1\.15 cannot race against 1\.0: it does not build"):
+        searched(slower_from(3), broken={"1.15"})
+
+
+def test_any_number_of_broken_versions_never_hides_the_slow_one() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        place, broken = rng.randrange(1, 16), {name for name in CHAIN[1:-1] if rng.random() < 0.5}
+        (found,) = searched(slower_from(place), broken).slow_downs
+        candidates = [*found.skipped, found.first_bad]
+        assert CHAIN[place] in candidates
+        assert set(found.skipped) <= broken
+
+
+def test_an_undecided_race_is_decided_by_half_of_the_slow_down() -> None:
+    times = slower_from(6, factor=1.10)
+    bisection = searched(times, undecided=0.04)
+    assert [slow_down.first_bad for slow_down in bisection.slow_downs] == [CHAIN[6]]
+    assert "undecided" in {race.verdict for race in bisection.races}
+
+
+def test_a_race_that_says_nothing_leaves_its_version_among_the_candidates() -> None:
+    (found,) = searched(slower_from(8, factor=1.05), undecided=0.2, surely_bad={CHAIN[15]}).slow_downs
+    assert found.first_bad == CHAIN[15]
+    assert found.skipped == CHAIN[1:15]
+
+
+def test_ends_without_a_verdict_are_refused() -> None:
+    with pytest.raises(NotSlower, match=r"1\.15 may be slower than 1\.0: the race is undecided"):
+        searched(slower_from(8, factor=1.05), undecided=0.2)
+
+
+def test_versions_lie_between_the_ends_in_the_order_of_the_index() -> None:
+    versions = ["1.8", "1.9", "1.10", "2.0"]
+    assert between(["1.9", "2.0"], versions, "it") == ["1.9", "1.10", "2.0"]
+    with pytest.raises(UsageError, match=r"it 2\.0 is not older than 1\.9"):
+        between(["2.0", "1.9"], versions, "it")
+    with pytest.raises(UsageError, match=r"it 1\.7 is not available"):
+        between(["1.7", "2.0"], versions, "it")
+
+
+def test_the_index_of_pip_is_asked_for_the_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    for version in ("1.10", "1.9", "1.2"):
+        wheel(tmp_path, version, "")
+    assert released(PACKAGE) == ["1.2", "1.9", "1.10"]
+    with pytest.raises(SettingsError, match="pip cannot list the versions of absent"):
+        released("absent")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "message"),
+    [
+        ("tensorflow==2.19.0", "keras==3.0.0", "are different packages"),
+        ("tensorflow==2.19.0", "HEAD", "mix a version and a commit"),
+    ],
+)
+def test_ends_of_different_kinds_are_refused(good: str, bad: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        chain("train.py", good, bad, RunSettings(), lambda programs, settings: [])

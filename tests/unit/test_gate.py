@@ -1,0 +1,145 @@
+"""`devbench gate` refuses what it cannot race, and a base has its own files and the data of the working tree."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from git_repository import GitRepository
+from typer.testing import CliRunner
+
+from bench.cli.app import app
+from bench.config.settings import RunSettings
+from bench.errors import UsageError
+from bench.session import git_worktree
+from bench.session.script_folder import ScriptFolder
+from bench.study import checkout
+from bench.study.plan import spec_of_settings
+
+pytestmark = pytest.mark.once
+
+SCRIPT = "import helper\n"
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
+    """Return a repository with two commits. It is the working folder."""
+    made = GitRepository(tmp_path / "project")
+    for number in (1, 2):
+        made.commit({"sub/train.py": SCRIPT, "sub/helper.py": f"NUMBER = {number}\n", ".gitignore": "data/\n"})
+    monkeypatch.chdir(made.folder)
+    return made
+
+
+def refusal(*words: str) -> str:
+    """Return the message of a gate that ends with exit code 2."""
+    result = CliRunner().invoke(app, ["gate", *words])
+    assert result.exit_code == 2, result.output
+    return " ".join(result.stderr.split())
+
+
+def test_a_syntax_error_is_reported_with_its_side_and_line(repository: GitRepository) -> None:
+    repository.commit({"sub/train.py": "import helper\nprint(\n"})
+    assert "the head has a syntax error in train.py, line 2" in refusal("sub/train.py", "--base", "HEAD~1")
+    repository.commit({"sub/train.py": SCRIPT})
+    assert "the base (HEAD~1) has a syntax error in train.py" in refusal("sub/train.py", "--base", "HEAD~1")
+
+
+def test_a_base_that_does_not_exist_is_refused(repository: GitRepository) -> None:
+    message = refusal("sub/train.py", "--base", "v9")
+    assert "the repository has no commit v9" in message
+    assert "git fetch origin" in message
+    repository.git("mv", "sub/train.py", "sub/other.py")
+    repository.commit({})
+    assert "sub/other.py does not exist in commit" in refusal("sub/other.py", "--base", "HEAD~1")
+
+
+def test_a_shallow_clone_is_refused_with_the_command_that_completes_it(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = repository.folder.as_uri()
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", url, str(tmp_path / "shallow")], check=True)
+    monkeypatch.chdir(tmp_path / "shallow")
+    message = refusal("sub/train.py", "--base", "HEAD~1")
+    assert "this shallow clone has no commit HEAD~1" in message
+    assert "git fetch --unshallow" in message
+
+
+def test_changes_that_are_not_committed_are_refused(repository: GitRepository) -> None:
+    (repository.folder / "sub" / "helper.py").write_text("NUMBER = 3\n")
+    assert "uncommitted changes in 1 file: sub/helper.py" in refusal("sub/train.py", "--base", "HEAD~1")
+
+
+def test_a_gate_needs_a_program_and_a_working_folder_in_its_repository(
+    repository: GitRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no file at sub/trian.py" in refusal("sub/trian.py", "--base", "HEAD~1")
+    monkeypatch.chdir(repository.folder.parent)
+    message = refusal("project/sub/train.py", "--base", "HEAD~1")
+    assert "the working folder is not in the repository" in message
+
+
+def test_a_program_outside_a_repository_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    assert "train.py is not in a git repository" in refusal("train.py", "--base", "HEAD~1")
+
+
+def test_another_commit_has_its_own_files_and_the_data_that_git_does_not_track(repository: GitRepository) -> None:
+    (repository.folder / "data").mkdir()
+    (repository.folder / "data" / "rows.csv").write_text("1,2\n")
+    (repository.folder / "sub" / "weights.bin").write_text("w")
+    with checkout.at(
+        Path("sub/train.py"), checkout.commit_of(repository.folder, "HEAD~1"), "base", Path("results")
+    ) as program:
+        assert program.parent.parent.name == "base"
+        assert (program.parent / "helper.py").read_text() == "NUMBER = 1\n"
+        assert (program.parent.parent / "data" / "rows.csv").read_text() == "1,2\n"
+        assert (program.parent / "weights.bin").read_text() == "w"
+    assert not program.exists()
+    assert repository.git("worktree", "list").count("\n") == 0
+
+
+@pytest.mark.parametrize("current", [".", "sub"])
+def test_a_script_of_another_worktree_runs_in_the_folder_that_corresponds_to_the_current_one(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, current: str
+) -> None:
+    repository.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "other"), "HEAD~1")
+    monkeypatch.chdir(repository.folder / current)
+    script = tmp_path / "other" / "sub" / "train.py"
+    spec = spec_of_settings("train", RunSettings()).model_copy(update={"file": str(script)})
+    assert ScriptFolder.of(spec, None, tmp_path / "results").root == tmp_path / "other" / current
+
+
+def test_a_script_of_another_commit_cannot_change_the_data_that_git_does_not_track(
+    repository: GitRepository, tmp_path: Path
+) -> None:
+    data = repository.folder / "data" / "rows.csv"
+    data.parent.mkdir()
+    data.write_text("1,2\n")
+    with checkout.at(Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results") as program:
+        spec = spec_of_settings("train", RunSettings()).model_copy(update={"file": str(program)})
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        folder = ScriptFolder.of(spec, None, tmp_path / "results")
+        _, working = folder.prepare(scratch)
+        assert (working / "data" / "rows.csv").read_text() == "1,2\n"
+        (working / "data" / "rows.csv").write_text("changed\n")
+        (working / "data" / "new.csv").write_text("new\n")
+    assert data.read_text() == "1,2\n"
+    assert [path.name for path in data.parent.iterdir()] == ["rows.csv"]
+
+
+def test_a_folder_has_no_counterpart_in_another_repository(repository: GitRepository, tmp_path: Path) -> None:
+    other = GitRepository(tmp_path / "stranger")
+    other.commit({"sub/train.py": SCRIPT})
+    assert git_worktree.counterpart(repository.folder / "sub", other.folder / "sub" / "train.py") is None
+    assert git_worktree.counterpart(repository.folder / "sub", tmp_path / "train.py") is None
+
+
+def test_commits_are_listed_from_the_good_end_to_the_bad_one(repository: GitRepository) -> None:
+    commits = [repository.commit({"note.txt": str(number)}) for number in range(3)]
+    assert checkout.commits(repository.folder, "HEAD~2", "main") == commits
+    with pytest.raises(UsageError, match="HEAD is not an ancestor of HEAD~1"):
+        checkout.commits(repository.folder, "HEAD", "HEAD~1")

@@ -1,0 +1,115 @@
+"""Other Python environments: which interpreter and packages they have, and why one cannot be used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.config.settings import RunSettings
+from bench.errors import SettingsError
+from bench.machine import python_env, uv
+from bench.machine.installed import tensorflow
+from bench.session import worker_packages
+from bench.study import made_envs
+from bench.study.plan import groups
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an environment without packages."""
+    folder = tmp_path_factory.mktemp("envs") / "empty"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+def test_an_environment_is_read_by_its_own_interpreter() -> None:
+    env = python_env.read("own", Path(sys.prefix))
+    assert env.version == ".".join(map(str, sys.version_info[:3]))
+    assert env.tag == sys.implementation.cache_tag
+    assert env.tensorflow == (tensorflow() or ("", None))[1]
+    assert not worker_packages.missing(env)
+    assert env.digest == python_env.read("again", Path(sys.executable)).digest
+
+
+def test_an_environment_that_cannot_be_used_is_refused_with_the_reason(empty: Path, tmp_path: Path) -> None:
+    (tmp_path / "python").write_text("#!/bin/sh\necho broken >&2; exit 3\n")
+    (tmp_path / "python").chmod(0o755)
+    for path, words in (
+        (tmp_path / "nowhere", "does not exist"),
+        (tmp_path, "is not a Python environment"),
+        (tmp_path / "python", "does not run"),
+        (empty, "--env x has no TensorFlow"),
+    ):
+        with pytest.raises(SettingsError, match=words):
+            python_env.read("x", path)
+
+
+def test_each_environment_is_a_spec_of_its_own_even_if_their_packages_are_equal(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print(1)")
+    settings = RunSettings(env={"a": sys.prefix, "b": sys.executable})
+    (group,) = groups([script], settings)
+    a, b = (planned.spec for planned in group.planned)
+    assert (a.label, b.label) == ("train on cpu in a, as-written", "train on cpu in b, as-written")
+    assert a.env is not None
+    assert b.env is not None
+    assert a.env.sha256 == b.env.sha256
+    assert a.key != b.key
+
+
+def test_what_a_worker_needs_is_copied_for_an_environment_with_the_same_python(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uv, "find", lambda: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    tag = sys.implementation.cache_tag or ""
+    env = python_env.PythonEnv("old", str(empty / "bin" / "python"), "3", tag, {"tensorflow": "2.20.0"})
+    folder = worker_packages.folder_for(env)
+    assert folder is not None
+    check = f"import sys; sys.path.insert(0, {str(folder)!r}); import pydantic; print(pydantic.__file__)"
+    done = subprocess.run([env.python, "-c", check], check=True, capture_output=True, text=True)
+    assert Path(done.stdout.strip()).is_relative_to(folder)
+    other = python_env.PythonEnv("other", env.python, "3", "cpython-399", env.packages)
+    with pytest.raises(SettingsError, match="--env other lacks pydantic, and devbench cannot install it"):
+        worker_packages.folder_for(other)
+
+
+@pytest.mark.parametrize(
+    ("listed", "options"),
+    [
+        ("", []),
+        ("global.index-url='https://a/simple'\n", ["--default-index", "https://a/simple"]),
+        ("global.index-url='https://a'\n:env:.index-url='https://b'\n", ["--default-index", "https://b"]),
+        (
+            "install.extra-index-url='\\nhttps://a\\nhttps://b'\n",
+            ["--index", "https://a", "--index", "https://b", "--index-strategy", "unsafe-best-match"],
+        ),
+        ("global.no-index='true'\nglobal.find-links='/w'\n", ["--no-index", "--find-links", "/w"]),
+        ("global.no-index='false'\nglobal.timeout='60'\n", []),
+    ],
+)
+def test_uv_uses_the_index_that_pip_is_configured_for(listed: str, options: list[str]) -> None:
+    assert sorted(uv._index_options(listed)) == sorted(options)
+
+
+def test_what_uv_says_is_part_of_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    uv.index_options.cache_clear()
+    with pytest.raises(SettingsError, match="--with nothing==1 cannot be resolved for Python 3"):
+        made_envs.make("nothing==1")
+    uv.index_options.cache_clear()
+
+
+def test_environments_cannot_be_made_without_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uv, "find", lambda: None)
+    with pytest.raises(SettingsError, match="uv is not installed") as caught:
+        made_envs.make("tensorflow==2.20.0")
+    assert "pip install uv" in caught.value.hint
+    with pytest.raises(SettingsError, match="contains an empty environment"):
+        made_envs.make("tensorflow==2.20.0,")
