@@ -22,6 +22,16 @@ COLUMN = 19
 NO_FUNCTIONS = f"it defines none of the functions {', '.join(registry.RUNNABLE[:-1])} and {registry.RUNNABLE[-1]}"
 """Why a file is a script, as a clause."""
 
+SCRIPT_PARAMS: dict[str, dict[str, Any]] = {
+    "batch": {
+        "default": None,
+        "required": False,
+        "description": "`batch_size` of `fit`, if the script passes arrays to `fit`",
+        "allowed": "",
+    }
+}
+"""The parameters of every script, as `params` returns them."""
+
 
 def show(
     name: Annotated[
@@ -46,7 +56,8 @@ def show(
         elif registry.is_script(name):
             kind = "notebook" if is_notebook(name) else "script"
             reason = f": {document['reason']}" if kind == "script" else ", which runs as a script"
-            typer.echo(f"{name} is a {kind}{reason}.\nRun it: devbench run {name}")
+            lines = [f"{name} is a {kind}{reason}.", f"Run it: devbench run {name}", "", *_params(document["params"])]
+            typer.echo("\n".join(lines))
         else:
             typer.echo("\n".join([*_workload(document), "", *_params(document["params"])]))
         return
@@ -74,7 +85,7 @@ def described(name: str) -> dict[str, Any]:
             **workload(name, ["script"], {"NOT_LOOPS": NOT_LOOPS}),
             "script": True,
             "reason": "it is a notebook" if is_notebook(name) else NO_FUNCTIONS,
-            "params": {},
+            "params": SCRIPT_PARAMS,
         }
     from bench.registry.description import Resolved
 
@@ -158,10 +169,12 @@ def _workload(document: dict[str, Any]) -> list[str]:
 def _params(documents: dict[str, Any]) -> list[str]:
     if not documents:
         return ["This workload has no parameters."]
-    example = next(f"{name}={parameter['default']}" for name, parameter in documents.items())
+    examples = {name: 64 if documents is SCRIPT_PARAMS else documents[name]["default"] for name in documents}
+    example = next(f"{name}={value}" for name, value in examples.items())
     lines = [f"parameters (set them with --param, for example --param {example})"]
     for name, parameter in documents.items():
-        default = "required" if parameter["required"] else f"default: {parameter['default']}"
+        value = "set by the script" if documents is SCRIPT_PARAMS else parameter["default"]
+        default = "required" if parameter["required"] else f"default: {value}"
         limits = "; ".join(filter(None, (default, parameter["allowed"])))
         lines.append(entry(name, f"{parameter['description']} ({limits})".lstrip(), 2, COLUMN))
     return lines

@@ -176,7 +176,7 @@ def inspect_file(
 
     file = path.resolve()
     if user_file.runs_as_script(file):
-        raise WorkloadError(f"{file.name} is a script, so it has no parameters", f"Run it: devbench run {path}")
+        raise WorkloadError(f"{file.name} is a script, not a workload", f"Run it: devbench run {path}")
     quiet = {**backends.hiding_variables(), "TF_CPP_MIN_LOG_LEVEL": "3"}
     python_path = os.pathsep.join(filter(None, [str(ROOT.parent), os.environ.get("PYTHONPATH")]))
     try:

@@ -244,7 +244,7 @@ def test_a_script_is_described_without_running_it(name: str, tmp_path: Path) -> 
     assert (resolved.is_script, resolved.name, resolved.params) == (True, "mine", {})
     assert registry.obstacle(resolved.offers, resolved.not_loops, "as-written") is None
     assert registry.obstacle(resolved.offers, resolved.not_loops, "fit") == "a script runs only as it is written"
-    with pytest.raises(WorkloadError, match="is a script, so it has no parameters"):
+    with pytest.raises(WorkloadError, match="is a script, not a workload"):
         registry.params_schema(path)
     with pytest.raises(SettingsError, match="is a script, so it has no parameter rows"):
         registry.resolve(path, {"batch": "3", "rows": "9"})
