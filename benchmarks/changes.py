@@ -30,6 +30,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from bench.machine import environment, system
+from benchmarks import outcomes
 
 LENGTH = 16
 """Versions or commits of a chain."""
@@ -276,10 +277,10 @@ def line(found: Found) -> str:
     )
 
 
-def print_summary(outcomes: Sequence[Found]) -> None:
+def print_summary(all_found: Sequence[Found]) -> None:
     """Print how many outcomes of each kind are right, and how long they took."""
-    for kind, slower in sorted({(found.kind, found.slower) for found in outcomes}):
-        group = [found for found in outcomes if (found.kind, found.slower) == (kind, slower)]
+    for kind, slower in sorted({(found.kind, found.slower) for found in all_found}):
+        group = [found for found in all_found if (found.kind, found.slower) == (kind, slower)]
         false = sum(found.verdict in ("slower", "faster") for found in group) if not slower else 0
         print(
             f"{kind}, planted {slower:.0%}: {sum(found.right for found in group)} of {len(group)} right"
@@ -299,19 +300,14 @@ def main() -> None:
     parser.add_argument("--max-time", default="5m", metavar="TIME")
     parser.add_argument("--append", type=Path, metavar="FILE")
     arguments = parser.parse_args()
-    outcomes = []
-    if arguments.append and arguments.append.exists():
-        texts = arguments.append.read_text(encoding="utf-8").splitlines()
-        outcomes = [Found.model_validate_json(text) for text in texts]
+    found = outcomes.read(arguments.append, Found)
     if arguments.kind != "summary":
         for _ in range(arguments.count):
             with tempfile.TemporaryDirectory(prefix="devbench-") as folder:
-                outcomes.append(KINDS[arguments.kind](Path(folder), arguments.slower, arguments.max_time))
-            print(line(outcomes[-1]), flush=True)
-            if arguments.append:
-                with arguments.append.open("a", encoding="utf-8") as file:
-                    file.write(outcomes[-1].model_dump_json() + "\n")
-    print_summary(outcomes)
+                found.append(KINDS[arguments.kind](Path(folder), arguments.slower, arguments.max_time))
+            print(line(found[-1]), flush=True)
+            outcomes.append(arguments.append, found[-1])
+    print_summary(found)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from pydantic import BaseModel
 from bench.machine import environment, system
 from bench.model.explanation import Explanation
 from bench.model.result import Result
-from benchmarks import planted
+from benchmarks import outcomes, planted
 
 FOLDER = Path(planted.__file__).parent
 PROVISIONAL = re.compile(r"so far")
@@ -264,9 +264,7 @@ def main() -> None:
     parser.add_argument("--append", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     names = arguments.programs or sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
-    runs = []
-    if arguments.append and arguments.append.exists():
-        runs = [Run.model_validate_json(text) for text in arguments.append.read_text(encoding="utf-8").splitlines()]
+    runs = outcomes.read(arguments.append, Run)
     print(f"{'program':20} {'first':>6} {'named':>6} {'all':>6}  place  share  true  parts", flush=True)
     for name in names:
         cause = importlib.import_module(f"benchmarks.planted.{name}").CAUSE
@@ -276,9 +274,7 @@ def main() -> None:
             for _ in range(arguments.runs):
                 runs.append(explain(name, cause, Path(folder), arguments.busy, arguments.until, truth))
                 print(line(runs[-1]), flush=True)
-                if arguments.append:
-                    with arguments.append.open("a", encoding="utf-8") as file:
-                        file.write(runs[-1].model_dump_json() + "\n")
+                outcomes.append(arguments.append, runs[-1])
     print_summary(runs)
 
 
