@@ -208,6 +208,7 @@ class Facts(Record):
         None, description="least bytes of a step: arguments, results and variables once, changed variables twice"
     )
     products: Products | None = None
+    gradient_bytes: int | None = Field(None, description="bytes of the gradients of all trainable variables")
     total_steps: int | None = Field(None, description="steps of the whole training")
     stopped_after: int | None = Field(
         None, description="steps after which the program's own training stopped by itself, before it ran as planned"

@@ -51,6 +51,8 @@ class Failure(Record):
         "interrupted",
         "placement",
         "same-answer",
+        "rendezvous",
+        "lost-worker",
     ] = Field(description="cause; the reference explains each")
     message: str = Field(description="what happened, to what")
     hint: str = Field("", description="what to do about it")

@@ -41,6 +41,7 @@ Activity = Literal[
     Phase,
     "starting",
     "recognition",
+    "rendezvous",
     "loading",
     "steady state",
     "interleaving",

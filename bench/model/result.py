@@ -26,7 +26,7 @@ SCHEMA_VERSION = 2
 ResultStatus = Literal["complete", "partial", "failed"]
 RESULT_STATUSES: tuple[ResultStatus, ...] = get_args(ResultStatus)
 
-Purpose = Literal["run", "sweep", "level", "what-if", "peaks"]
+Purpose = Literal["run", "sweep", "level", "what-if", "peaks", "scale"]
 
 
 class Summary(Record):
@@ -153,8 +153,10 @@ class Result(Record):
         "", description="fingerprint of the machine (CPU and its limit, pool, instance type, device) and of TensorFlow"
     )
     group: str = Field(description="id shared by the results that were measured together")
-    purpose: Purpose = Field("run", description="a run of its own, a point of a sweep, or a part of an explanation")
-    parent: str | None = Field(None, description="id of the sweep or explanation that it belongs to")
+    purpose: Purpose = Field(
+        "run", description="a run of its own, a point of a sweep, a part of an explanation, or a level of a scaling study"
+    )
+    parent: str | None = Field(None, description="id of the sweep, explanation or scaling study that it belongs to")
     sweep: SweepMembership | None = None
     environment: Environment = Field(default_factory=Environment, description="where it was measured")
     price: Price | None = None

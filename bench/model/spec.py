@@ -25,6 +25,8 @@ from bench.model.loops import Loop as Loop
 
 Dtype = Literal["float32", "float64", "mixed_float16", "mixed_bfloat16"]
 DataKind = Literal["full", "sample", "synthetic", "own"]
+Strategy = Literal["none", "multi-worker", "mirrored"]
+Scaling = Literal["strong", "weak"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,38 @@ class Env(Frozen):
     )
 
 
+class Workers(Frozen):
+    """Workers that train together under a strategy of `tf.distribute`, each in a process of its own."""
+
+    count: int = Field(ge=1, description="number of workers; under the strategy mirrored, number of replicas")
+    strategy: Strategy = Field(
+        description="none: one worker without a strategy. multi-worker: MultiWorkerMirroredStrategy. mirrored: "
+        "MirroredStrategy, with all replicas in one process"
+    )
+    scaling: Scaling = Field(
+        "strong", description="strong: the workers share each batch. weak: each worker has batches of its own"
+    )
+    reduce: bool = Field(
+        True, description="whether the gradients are reduced among the workers; if not, each trains a model of its own"
+    )
+    cpus: int | None = Field(None, description="CPUs that each worker is pinned to; null if workers are not pinned")
+
+    @property
+    def label(self) -> str:
+        """How a result with these workers is told apart, such as "2 workers (weak)" or "2 workers, no all-reduce"."""
+        if self.strategy == "none":
+            return "no strategy"
+        noun = "replica" if self.strategy == "mirrored" else "worker"
+        words = f"{self.count} {noun}{'s' if self.count > 1 else ''}"
+        if self.scaling == "weak":
+            words += " (weak)"
+        return words if self.reduce else f"{words}, no all-reduce"
+
+    def share_of(self, batch: int) -> int:
+        """Return the examples of a batch that one worker computes."""
+        return batch // self.count if self.scaling == "strong" else batch
+
+
 class Script(Frozen):
     """A program that runs as Python would run it."""
 
@@ -154,6 +188,9 @@ class WorkloadSpec(Frozen):
     script: Annotated[
         Script | None, Role("secondary", options=("args", "watch"), computation=True, label=_script_label)
     ] = Field(None, description="how to run the file if it is a script; null for a workload")
+    workers: Annotated[Workers | None, Role("axis", label=lambda workers: workers.label if workers else "")] = Field(
+        None, description="workers that train together; null for a program that runs as usual"
+    )
     what_ifs: Annotated[
         tuple[str, ...],
         Role(
@@ -234,7 +271,8 @@ class Spec(Execution, WorkloadSpec):
         what_ifs = f" with {' and '.join(self.what_ifs)}" if self.what_ifs else ""
         env = f" in {self.env.name}" if self.env else ""
         checkout = f" of {self.checkout}" if self.checkout else ""
-        return f"{self.title}{checkout} on {self.backend}{env}, {self.loop}{what_ifs}"
+        workers = f", {self.workers.label}" if self.workers else ""
+        return f"{self.title}{checkout} on {self.backend}{env}, {self.loop}{what_ifs}{workers}"
 
 
 def _role(name: str) -> Role:

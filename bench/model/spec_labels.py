@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.model.spec import ROLES, Spec
 
-IN_LABEL = ("workload", "case", "checkout", "backend", "env", "loop", "what_ifs")
+IN_LABEL = ("workload", "case", "checkout", "backend", "env", "loop", "workers", "what_ifs")
 """Fields that `Spec.label` shows."""
 
 
