@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from bench.model.explanation import Explanation
     from bench.model.plan import Group
     from bench.model.run_state import Listener
+    from bench.model.scaling import ScalingStudy
+    from bench.model.spec import Scaling
     from bench.model.sweep import Sweep
     from bench.publish.recorder import Recorder
     from bench.session.design import Design
     from bench.store.selection import Selection
+    from bench.study.scale import Cluster
 
 
 def run(
@@ -156,6 +159,62 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
             raise Interrupted(error.signum, study.results, study.read() if study.results else None) from None
         record.judge([result for result in study.results if not ran_out_of_memory(result)])
     return curves
+
+
+def scale(
+    program: str,
+    settings: RunSettings,
+    sizes: Sequence[int],
+    scaling: Scaling = "strong",
+    cluster: Cluster | None = None,
+    recorder: Recorder | None = None,
+) -> ScalingStudy:
+    """Measure a program with one worker and with several, as `devbench scale` does.
+
+    Args:
+        program: Name or file.
+        settings: All settings. `max_time` limits the whole study.
+        sizes: Numbers of workers.
+        scaling: strong: workers share each batch. weak: each worker has batches of its own.
+        cluster: The hosts of the workers. Default: all run on this machine.
+        recorder: Saves and publishes results. Default: one made from the settings.
+
+    Raises:
+        UsageError: The request cannot be met. Nothing was measured.
+        RunFailed: One worker alone could not be measured.
+        Interrupted: A signal. Its `document` is the study so far, or None.
+    """
+    from bench.analyse.samples import has_measurements
+    from bench.study import scale as scaling_studies
+
+    with _recorded(settings, f"scale {program}", recorder) as record:
+        study = scaling_studies.ScaleStudy(
+            program, settings, record, sizes, scaling, cluster or scaling_studies.Cluster()
+        )
+        try:
+            return study.run()
+        except Interrupted as error:
+            document = study.read() if any(map(has_measurements, study.results)) else None
+            raise Interrupted(error.signum, study.results, document) from None
+
+
+def join_scaling(program: str, settings: RunSettings, cluster: Cluster, tell: Callable[[str], None]) -> None:
+    """Run workers for a study that another host measures, until it ends.
+
+    Args:
+        program: Name or file, as the first host names it.
+        settings: The settings.
+        cluster: The hosts, and which of them this is.
+        tell: Shows the user a message.
+
+    Raises:
+        RunFailed: The first host does not answer, or a worker failed.
+    """
+    from bench.signals import interruptible
+    from bench.study.scale_member import join
+
+    with interruptible():
+        join(program, settings, cluster, tell)
 
 
 def gate(

@@ -10,7 +10,7 @@ from bench.analyse.warnings import add_warning
 from bench.model.failure import Failure
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
-from bench.model.spec import IGNORED, ROLES
+from bench.model.spec import IGNORED, ROLES, Workers
 
 TOLERANCES = {"exact": 2e-3, "reduced": 5e-2}
 """Relative difference of first losses that is allowed: for sums in another order, and for fewer bits."""
@@ -40,11 +40,16 @@ def check_same_answer(results: Sequence[Result]) -> None:
             own, others = (", ".join(f"{loss:.6g}" for loss in s.first_losses) for s in (sample, base[1]))
             result.failure = Failure(
                 kind="same-answer",
-                message=f"its first losses ({own}) differ from those of {base[0].spec.backend}, {base[0].spec.loop} "
-                f"({others})",
+                message=f"its first losses ({own}) differ from those of {_place(base[0])} ({others})",
                 hint="The two specs do not compute the same, so their times cannot be compared.",
             )
             result.status = "failed"
+
+
+def _place(result: Result) -> str:
+    """Return where a result ran, and how."""
+    spec = result.spec
+    return ", ".join([spec.backend, spec.loop, *([spec.workers.label] if spec.workers else [])])
 
 
 def samples_with_losses(result: Result) -> list[ProcessSample]:
@@ -55,12 +60,22 @@ def samples_with_losses(result: Result) -> list[ProcessSample]:
 def same_computation(a: Result, b: Result) -> bool:
     """Return whether two specs must give the same first losses.
 
-    A program as written may shuffle or reuse its inputs, so `as-written` is only compared with itself.
+    A program as written may shuffle or reuse its inputs, so `as-written` is only compared with itself. Workers that share
+    each batch and reduce their gradients compute what one worker computes.
     """
+    if _divided(a.spec.workers) != _divided(b.spec.workers):
+        return False
     left, right = (result.spec.model_dump(include=COMPUTATION, exclude=IGNORED) for result in (a, b))
     if left != right:
         return False
     return a.spec.loop == b.spec.loop or "as-written" not in (a.spec.loop, b.spec.loop)
+
+
+def _divided(workers: Workers | None) -> Workers | None:
+    """Return the workers of a spec if together they compute something else than one worker. None if they do not."""
+    if workers is None or workers.count == 1 or (workers.reduce and workers.scaling == "strong"):
+        return None
+    return workers.model_copy(update={"cpus": None})
 
 
 def losses_agree(a: ProcessSample, b: ProcessSample) -> bool:

@@ -49,7 +49,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
         axes={name: sorted({result.spec.params[name] for result in results}) for name in axes},
         threshold=threshold,
         curves=curves,
-        warnings=_warnings(results),
+        warnings=disturbances(results),
         incomplete_reason=next(filter(None, reasons), None),
     )
 
@@ -215,7 +215,7 @@ def _may_exceed(rate: Interval, highest: Interval) -> bool:
     return rate.high is None or highest.low is None or rate.high >= highest.low
 
 
-def _warnings(results: Sequence[Result]) -> list[ResultWarning]:
+def disturbances(results: Sequence[Result]) -> list[ResultWarning]:
     """Return one warning of each kind of disturbance, with the number of results that have it."""
     found: dict[str, list[ResultWarning]] = {}
     for result in results:

@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("bench.cli.compare", "Compare results: which is faster, and by how much."),
     "explain": ("bench.cli.explain", "Find out where the time goes and what makes a program faster."),
     "sweep": ("bench.cli.sweep", "Measure a program over a range of a parameter."),
+    "scale": ("bench.cli.scale", "Measure how a program scales from one worker to several."),
     "gate": ("bench.cli.gate", "Fail if the current commit makes a program slower."),
     "bisect": ("bench.cli.bisect", "Find the version or commit that made a program slower."),
     "report": ("bench.cli.report", "Write a report on results as HTML, Markdown or CSV."),

@@ -13,6 +13,8 @@ from typing import Literal
 from bench.analyse import stats
 from bench.analyse.pairing import pairs_within_group
 from bench.model.result import Purpose, Result
+from bench.model.spec import Spec
+from bench.worker.protocol import ClusterRun
 
 PILOT = 5
 """Trials of a pilot. Their variance shows how many trials the target needs."""
@@ -63,6 +65,7 @@ class Design:
         deadline: Monotonic seconds after which no trial starts, and before which one should end. None if the study has
             no time limit of its own.
         last_moment: Monotonic seconds at which workers that still run are ended. None if they are never ended.
+        cluster: From a spec that has workers to how they meet. None if no spec has workers.
     """
 
     purpose: Purpose = "run"
@@ -85,3 +88,4 @@ class Design:
     profiled: Literal["all", "first", "none"] = "all"
     deadline: float | None = None
     last_moment: float | None = None
+    cluster: Callable[[Spec], ClusterRun] | None = None

@@ -34,7 +34,7 @@ from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import SERVER_BYTES, WorkerServers
 from bench.signals import uninterrupted
-from bench.worker.protocol import ScriptRun
+from bench.worker.protocol import ClusterRun, ScriptRun
 
 TrialMember = tuple[Result, WorkerSample]
 """A result and the worker that measures for it."""
@@ -61,7 +61,7 @@ def _peak(result: Result) -> int:
     return max((s.telemetry.peak_rss_bytes or 0 for s in result.samples if s.telemetry), default=0)
 
 
-def _variables(spec: Spec) -> dict[str, str]:
+def variables_of(spec: Spec) -> dict[str, str]:
     """Return the environment variables that a worker gets in addition to those of this process."""
     script = {"DEVBENCH": "1", "MPLBACKEND": "Agg"} if spec.script is not None else {}
     return {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backends.load(spec.backend).environment(spec), **script}
@@ -69,13 +69,13 @@ def _variables(spec: Spec) -> dict[str, str]:
 
 def _gpu_memory(spec: Spec) -> gpu.GpuMemory | None:
     """Return the memory of the GPU that a worker uses; None if it is not known."""
-    return gpu.memory(capabilities(spec.backend).telemetry, os.environ | _variables(spec))
+    return gpu.memory(capabilities(spec.backend).telemetry, os.environ | variables_of(spec))
 
 
 def prepare_server(servers: WorkerServers, spec: Spec) -> None:
     """Start the import of TensorFlow for the workers of a spec in the background, if they can be forked."""
     if capabilities(spec.backend).forks and fits(SERVER_BYTES):
-        servers.prepare(_variables(spec))
+        servers.prepare(variables_of(spec))
 
 
 class Launcher:
@@ -89,6 +89,7 @@ class Launcher:
         servers: The worker servers from which workers are forked. None if all workers are fresh.
         folders: The folder of each script, by the key of its spec.
         is_cold: From a result, and whether its worker starts alone, to whether the worker must be fresh.
+        cluster: From a spec that has workers to how they meet.
     """
 
     def __init__(
@@ -100,7 +101,9 @@ class Launcher:
         servers: WorkerServers | None = None,
         folders: Mapping[str, ScriptFolder] = MappingProxyType({}),
         is_cold: Callable[[Result, bool], bool] = lambda result, alone: True,
+        cluster: Callable[[Spec], ClusterRun] | None = None,
     ) -> None:
+        self._cluster = cluster
         self._servers = servers
         self._folders = folders
         self._is_cold = is_cold
@@ -147,7 +150,7 @@ class Launcher:
             inspect: Whether such a worker also looks into the steps.
         """
         spec = result.spec
-        variables = _variables(spec)
+        variables = variables_of(spec)
         if spec.backend not in self._busy:  # later, the session's own workers use the GPU
             sampler = capabilities(spec.backend).telemetry
             self._busy[spec.backend] = gpu.utilization(sampler, os.environ | variables)
@@ -170,6 +173,7 @@ class Launcher:
                 self._busy[spec.backend],
                 start,
                 self._script_run(result, scout_seconds, inspect) if spec.script is not None else None,
+                self._cluster(spec) if self._cluster is not None and spec.workers is not None else None,
             )
             worker.process.last_moment = self._last_moment
             if result.recognition is not None and result.recognition.ended and spec.loop == "as-written":
@@ -287,7 +291,7 @@ class Launcher:
         members: list[TrialMember] = []
         cpus = thread_count()
         for result in results:
-            variables = _variables(result.spec)
+            variables = variables_of(result.spec)
             if server := self._server(result, variables, alone=False):
                 server.prepare(variables)  # several servers import at once
         for start in range(0, len(results), cpus):

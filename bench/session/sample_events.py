@@ -19,6 +19,7 @@ from bench.worker.protocol import (
     FirstLosses,
     Latencies,
     Note,
+    PeersTimed,
     PhaseEnded,
     PhaseStarted,
     PlacementChecked,
@@ -110,6 +111,8 @@ def _add(event: Event, sample: ProcessSample) -> None:
         sample.first_losses, sample.loss_precision = event.values, event.precision
     elif isinstance(event, Latencies):
         sample.latency = event.seconds
+    elif isinstance(event, PeersTimed):
+        sample.peer_step_seconds = event.step_seconds
     elif isinstance(event, PlacementChecked):
         sample.placement = event.placement
     elif isinstance(event, PrintedRead):

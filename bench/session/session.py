@@ -81,6 +81,7 @@ class Session:
             servers,
             self._folders,
             self._is_cold,
+            design.cluster,
         )
 
     def run(self) -> list[Result]:

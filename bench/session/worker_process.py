@@ -30,7 +30,7 @@ from bench.model.spec import Spec
 from bench.session import worker_failure
 from bench.session.memory_guard import MemoryGuard, out_of_memory
 from bench.session.process import StartProcess, spawn
-from bench.worker.protocol import EVENT, Event, Failed, Go, Latency, PhaseStarted, ScriptRun, Start, Trace
+from bench.worker.protocol import EVENT, ClusterRun, Event, Failed, Go, Latency, PhaseStarted, ScriptRun, Start, Trace
 
 SLOW_SECONDS = 3600.0
 """Seconds of silence allowed after a worker announced a slow phase, such as compiling kernels for a new GPU."""
@@ -61,6 +61,7 @@ class WorkerProcess:
         full: Whether it runs the whole training.
         start: Starts the process.
         script: From an empty folder to how a script runs. None if the spec is no script's.
+        cluster: How it meets the other workers of the spec. None if the spec has no workers.
 
     Attributes:
         process: The process itself.
@@ -75,10 +76,12 @@ class WorkerProcess:
         full: bool = False,
         start: StartProcess = spawn,
         script: Callable[[Path], ScriptRun] | None = None,
+        cluster: ClusterRun | None = None,
     ) -> None:
         self.spec = spec
         self.timeout = timeout
         self.patience = timeout
+        self._wait_seconds = cluster.wait_seconds if cluster is not None else 0.0
         self.last_moment = math.inf
         self.phase: Activity = "starting"
         self.started = datetime.now(timezone.utc)
@@ -97,7 +100,7 @@ class WorkerProcess:
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.order(Start(spec=spec, spawned=spawned, full=full, script=self._script))
+        self.order(Start(spec=spec, spawned=spawned, full=full, script=self._script, cluster=cluster))
 
     def _read(self) -> None:
         with self.process.stdout as lines:
@@ -134,6 +137,8 @@ class WorkerProcess:
         if isinstance(event, PhaseStarted):
             self.phase = event.phase
             self.patience = max(self.patience, SLOW_SECONDS if event.slow else 0.0)
+            if event.phase == "rendezvous":
+                self.patience = self.timeout + self._wait_seconds
         if isinstance(event, Failed):
             self.kill()
             said_all = (

@@ -27,6 +27,7 @@ from bench.session.warm_up import count_last_blocks, warm_up
 from bench.session.worker_process import WorkerEnded, WorkerProcess
 from bench.session.worker_server import Forked
 from bench.worker.protocol import (
+    ClusterRun,
     Done,
     Finish,
     Latencies,
@@ -57,6 +58,7 @@ class WorkerSample:
         gpu_busy_before: Share of the time in which its GPU was busy before the session began. None if not known.
         start: Starts its process.
         script: From an empty folder to how a script runs. None if the spec is no script's.
+        cluster: How it meets the other workers of the spec. None if the spec has no workers.
 
     Attributes:
         sample: What it measured so far.
@@ -80,11 +82,12 @@ class WorkerSample:
         gpu_busy_before: float | None = None,
         start: StartProcess = spawn,
         script: Callable[[Path], ScriptRun] | None = None,
+        cluster: ClusterRun | None = None,
     ) -> None:
         self.spec = spec
         self.report = report
         report("starting", "")
-        self.process = WorkerProcess(spec, environment, timeout, full, start, script)
+        self.process = WorkerProcess(spec, environment, timeout, full, start, script, cluster)
         pid = self.process.process.pid
         self.sample = ProcessSample(
             trial=trial,

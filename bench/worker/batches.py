@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from bench.errors import NotApplicable
 from bench.worker import examples
 from bench.worker.examples import as_tuple
@@ -62,9 +64,13 @@ def sliced(tf: Any, parts: Any, start: int, stop: int | None) -> Any:
 
 
 def pool(rig: Rig) -> list[tuple[Any, ...]]:
-    """Return the batches that loops without an input pipeline cycle through, all of one size."""
+    """Return the batches that loops without an input pipeline cycle through, all of one size.
+
+    Of a worker that has others beside it, these are its parts of them.
+    """
     size = rig.epoch.batches if rig.epoch else POOL
-    candidates = list(itertools.islice(batches(rig), max(1, min(POOL, size))))
+    own = rig.share.of_batches(rig.tf, batches(rig)) if rig.share else batches(rig)
+    candidates = list(itertools.islice(own, max(1, min(POOL, size))))
     return [batch for batch in candidates if not is_smaller(rig.tf, batch, candidates[0])]
 
 
@@ -75,18 +81,24 @@ def is_smaller(tf: Any, batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
 
 
 def pipeline(rig: Rig) -> Any:
-    """Return the workload's data as an endless `tf.data.Dataset` of batches. None if it has no data."""
-    tf = rig.tf
+    """Return the workload's data as an endless `tf.data.Dataset` of batches. None if it has no data.
+
+    Of a worker that has others beside it, these are its parts of them. Of arrays, it only reads its own examples.
+    """
+    tf, share = rig.tf, rig.share
     if rig.is_dataset:
-        return rig.what_ifs.dataset(rig.data).repeat()
+        repeated = rig.what_ifs.dataset(rig.data).repeat()
+        return share.of_dataset(tf, repeated) if share else repeated
     if rig.is_py_dataset:
         signature = tf.nest.map_structure(any_shape_of(tf), next(batches(rig)))
-        return tf.data.Dataset.from_generator(lambda: batches(rig), output_signature=signature).prefetch(
-            tf.data.AUTOTUNE
-        )
+        generated = tf.data.Dataset.from_generator(lambda: batches(rig), output_signature=signature)
+        return share.of_dataset(tf, generated) if share else generated.prefetch(tf.data.AUTOTUNE)
     if (arrays := rig.arrays) is not None:
-        dataset = tf.data.Dataset.from_tensor_slices(cast_float64(tf, arrays, rig.spec.dtype))
         size = max(1, min(int(rig.p.batch), examples.count(tf, arrays)))  # a batch of all rows, if it asks for more
+        if share:
+            positions = share.positions(examples.count(tf, arrays), size)
+            arrays, size = tf.nest.map_structure(lambda array: np.asarray(array)[positions], arrays), share.rows(size)
+        dataset = tf.data.Dataset.from_tensor_slices(cast_float64(tf, arrays, rig.spec.dtype))
         return dataset.batch(size, drop_remainder=True).repeat().prefetch(tf.data.AUTOTUNE)
     return None
 

@@ -20,12 +20,13 @@ class Channel:
     """Receives orders and sends events, one JSON document per line.
 
     Attributes:
+        lines: the lines that arrive.
         renames: texts to replace in all events, such as the path of a copy by that of the original.
     """
 
     def __init__(self) -> None:
         self.renames: dict[str, str] = {}
-        self._in = os.fdopen(os.dup(0), "rb")
+        self.lines = os.fdopen(os.dup(0), "rb")
         self._out = os.dup(1)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -54,7 +55,7 @@ class Channel:
 
         The process ends at once, without an exception: a program that catches all exceptions would run on.
         """
-        line = self._in.readline()
+        line = self.lines.readline()
         if not line:
             os._exit(1)
         return ORDER.validate_json(line)

@@ -16,6 +16,14 @@ LONGEST = 2000
 """Maximum length of a message, in characters. A hub refuses texts of more than 10,000."""
 
 
+class ClusterError(Exception):
+    """Workers cannot train together. `failure` says why."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
 class ProgramFailed(Exception):
     """A script ended with an exit code other than 0.
 
@@ -38,6 +46,8 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
         file: the user's file, whose line the message names. None for a built-in.
         phase: what the worker was doing.
     """
+    if isinstance(error, ClusterError):
+        return error.failure.model_copy(update={"phase": phase})
     if isinstance(error, DevbenchError):
         return Failure(kind=_kind(error), message=error.message[:LONGEST], hint=error.hint[:LONGEST], phase=phase)
     if isinstance(error, ProgramFailed):  # 2 is the code of a wrong argument

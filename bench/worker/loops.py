@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.model.spec import Loop
+from bench.worker.cluster.strategy import ReducedLosses, average_gradients, distributed
 from bench.worker.batches import fit_arguments, is_smaller, pipeline, pool
 from bench.worker.examples import as_tuple
 from bench.worker.rig import Rig
@@ -61,13 +62,16 @@ def total_loss(tf: Any, returned: Any) -> Any:
 
 
 def graph_step(rig: Rig, example: tuple[Any, ...]) -> Any:
-    """Return the step as a `tf.function`, traced for the shapes of an example."""
-    tf = rig.tf
-    function = tf.function(python_step(rig), jit_compile=bool(rig.spec.xla))
+    """Return the step as a `tf.function`, traced for the shapes of an example. It runs under the strategy, if any."""
+    tf, strategy = rig.tf, rig.strategy
+    if rig.member is not None and rig.member.averages(own_step=has_own_step(rig)):
+        average_gradients(tf, strategy.num_replicas_in_sync)
+    step = python_step(rig)
+    function = tf.function(distributed(strategy, step) if strategy else step, jit_compile=bool(rig.spec.xla))
     with tf.device(rig.ctx.device):
         function.get_concrete_function(*signature(tf, example))
     rig.state.function, rig.state.example = function, example
-    return function
+    return ReducedLosses(tf, strategy, function) if strategy else function
 
 
 def signature(tf: Any, batch: tuple[Any, ...]) -> list[Any]:

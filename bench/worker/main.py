@@ -10,8 +10,9 @@ import gc
 import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.sample import FullTraining, LossPrecision
 from bench.worker.channel import Channel
@@ -21,6 +22,7 @@ from bench.worker.protocol import (
     Done,
     Failed,
     Finish,
+    PeersTimed,
     PhaseEnded,
     Ready,
     Start,
@@ -29,6 +31,12 @@ from bench.worker.protocol import (
 from bench.worker.start_up import bring_up_tensorflow, build, load_workload
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished, TimedLoop
+
+if TYPE_CHECKING:
+    from bench.worker.cluster.chief import Cluster
+
+LOST_SECONDS = 5.0
+"""Seconds after an error in which it may turn out that another worker is gone, which is then the cause."""
 
 
 def die_with_parent() -> None:
@@ -62,6 +70,7 @@ class Worker:
 
     Attributes:
         phases: reports what the worker is doing.
+        cluster: the other workers of the spec. None if it has none.
     """
 
     def __init__(self, channel: Channel, start: Start, entered: float) -> None:
@@ -71,13 +80,15 @@ class Worker:
         self.spec = start.spec
         self.entered = entered
         self.phases = Phases(channel.send)
+        self.cluster: Cluster | None = None
 
     def run(self) -> None:
         """Carry out the first order and all that follow."""
         self.send(PhaseEnded(phase="interpreter", seconds=max(0.0, self.entered - self.start.spawned)))
+        member = None if self.spec.workers is None else self.join()
         if self.start.script is None:
-            tf, device = bring_up_tensorflow(self.phases, self.spec)
-            rig = load_workload(self.phases, self.spec, tf, device)
+            tf, device = bring_up_tensorflow(self.phases, self.spec, member)
+            rig = load_workload(self.phases, self.spec, tf, device, member)
         elif self.spec.loop == "as-written":
             from bench.worker.script.script_worker import ScriptWorker
 
@@ -86,8 +97,25 @@ class Worker:
         else:
             from bench.worker.script.replay import capture
 
-            rig = capture(self.channel, self.start, self.phases)
+            rig = capture(self.channel, self.start, self.phases, member)
         self.measure(rig)
+
+    def join(self) -> Any:
+        """Wait for the other workers of the spec. Return this worker as one of them."""
+        from bench.worker.cluster.chief import gather
+        from bench.worker.cluster.member import Member
+
+        def end(failure: Failure) -> None:
+            self.send(Failed(failure=failure))
+            os._exit(1)  # this process may wait for the lost worker for ever
+
+        assert self.start.cluster is not None
+        member = Member(self.spec, self.start.cluster)
+        member.confine()
+        self.phases.enter("rendezvous")
+        self.cluster = gather(self.spec, self.start, end)
+        member.run = self.cluster.run
+        return member
 
     def measure(self, rig: Any) -> None:
         """Run the loop of the spec, then the diagnosis.
@@ -151,6 +179,8 @@ class Worker:
             rig.facts.steps_run, rig.facts.restarts = timed_loop.steps_run, timed_loop.restarts
             from bench.worker.diagnose.diagnosis import diagnose
 
+            if self.cluster is not None:
+                self.send(PeersTimed(step_seconds=self.cluster.step_seconds()))
             self.phases.enter("diagnosis")
             diagnose(rig, hook, timer, timed_loop, synchronizer, tracing, order)
         self.send(Done())
@@ -249,7 +279,8 @@ def work(entered: float) -> None:
         if not isinstance(error, ProgramFailed):
             print_traceback(error, file)
         phase: Activity = worker.phases.current if worker else "starting"
-        channel.send(Failed(failure=failure_of(error, file, phase)))
+        lost = worker.cluster.failure(LOST_SECONDS) if worker and worker.cluster else None
+        channel.send(Failed(failure=lost or failure_of(error, file, phase)))
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()

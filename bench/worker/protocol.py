@@ -54,10 +54,27 @@ class ScriptRun(WorkerMessage):
     cells: dict[str, str] = Field(default_factory=dict)
 
 
+class ClusterRun(WorkerMessage):
+    """How a worker meets the other workers of its spec.
+
+    Without `hosts`, all workers run on this machine. Each is pinned to its entry of `cpus`, and sees its entry of
+    `devices` only. With `hosts`, one for each worker, the others come to `port` of the first within `wait_seconds`.
+    `addresses`, where TensorFlow listens, is filled in when all are there.
+    """
+
+    index: int = 0
+    cpus: list[list[int]] = Field(default_factory=list)
+    devices: list[str] = Field(default_factory=list)
+    hosts: list[str] = Field(default_factory=list)
+    port: int = 0
+    wait_seconds: float = 0.0
+    addresses: list[str] = Field(default_factory=list)
+
+
 class Start(WorkerMessage):
     """The first order: set up for a spec.
 
-    With `full`, train the whole program instead of timing blocks. `script` is set if the spec is a script's. `spawned`
+    `cluster` is set if the spec has workers. With `full`, train the whole program instead of timing blocks. `script` is set if the spec is a script's. `spawned`
     is the parent's wall clock just before it started the worker; the time of the interpreter's start is counted from
     it.
     """
@@ -67,6 +84,7 @@ class Start(WorkerMessage):
     spawned: float
     full: bool = False
     script: ScriptRun | None = None
+    cluster: ClusterRun | None = None
 
 
 class Go(WorkerMessage):
@@ -162,6 +180,13 @@ class Latencies(WorkerMessage):
     seconds: list[float]
 
 
+class PeersTimed(WorkerMessage):
+    """Typical seconds per step of each of the other workers, by rising index."""
+
+    event: Literal["peers-timed"] = "peers-timed"
+    step_seconds: list[float]
+
+
 class EnvironmentRead(WorkerMessage):
     """TensorFlow and the device, as they came up in this worker."""
 
@@ -253,6 +278,7 @@ Event = Annotated[
     | Ready
     | BlockTimed
     | Latencies
+    | PeersTimed
     | EnvironmentRead
     | FactsRead
     | Note

@@ -14,6 +14,8 @@ from typing import Any
 from bench.model.facts import Epoch, Facts
 from bench.model.spec import Spec
 from bench.worker import examples
+from bench.worker.cluster.member import Member
+from bench.worker.cluster.share import Share
 from bench.worker.examples import as_tuple
 from bench.worker.protocol import FactsRead
 from bench.worker.stages import dataset_remainder
@@ -52,6 +54,7 @@ class Rig:
         ctx: its context.
         send: sends an event to the parent.
         what_ifs: the what-ifs to apply.
+        member: this worker as one of several. None if it is alone.
         model: the workload's model. None if it has none.
         data: the workload's data. None if it has none.
         probes: the workload's probes, by name. None if it has none.
@@ -66,6 +69,7 @@ class Rig:
     ctx: Context
     send: Callable[[Any], None]
     what_ifs: WhatIfs
+    member: Member | None = None
     model: Any = None
     data: Any = None
     probes: Mapping[str, Probe] | None = None
@@ -87,15 +91,27 @@ class Rig:
             return function(**{name: available[name] for name in parameters})
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Return the device scope of the program. None is set if the program trains itself.
+        """Return the scope of the program: of its strategy, or of its device. None is set if the program trains itself.
 
         The device under test is the default device anyway. A scope around the author's training changes what is timed:
         inside one, the operations of Keras' `fit` that read its iterator run on a GPU, outside it on the host.
         """
         own = self.spec.loop == "as-written" and (self.has("as_written") or self.has("model"))
+        if self.strategy is not None:
+            return self.strategy.scope()  # type: ignore[no-any-return]
         if own or self.spec.loop == "fit" or self.spec.script is not None:
             return contextlib.nullcontext()
         return self.tf.device(self.ctx.device)  # type: ignore[no-any-return]
+
+    @property
+    def strategy(self) -> Any:
+        """The strategy of `tf.distribute`. None if there is none."""
+        return self.member.strategy if self.member else None
+
+    @property
+    def share(self) -> Share | None:
+        """This worker's part of the data. None if it computes all of it."""
+        return self.member.share if self.member else None
 
     def has(self, name: str) -> bool:
         """Whether the workload defines a function."""

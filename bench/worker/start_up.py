@@ -9,6 +9,7 @@ from bench.errors import WorkloadError
 from bench.model.spec import Spec
 from bench.registry.params import parse_params
 from bench.worker import weights
+from bench.worker.cluster.member import Member
 from bench.worker.phases import Phases
 from bench.worker.protocol import EnvironmentRead, PhaseStarted
 
@@ -21,10 +22,15 @@ def import_tensorflow() -> Any:
     return tf
 
 
-def bring_up_tensorflow(phases: Phases, spec: Spec) -> tuple[Any, str]:
+def bring_up_tensorflow(phases: Phases, spec: Spec, member: Member | None = None) -> tuple[Any, str]:
     """Run the phases `import` and `device_init`. Return TensorFlow and the device.
 
     Everything that a default of the framework would decide is set.
+
+    Args:
+        phases: reports them.
+        spec: the spec.
+        member: this worker as one of several. None if it is alone.
     """
     import random
 
@@ -45,6 +51,8 @@ def bring_up_tensorflow(phases: Phases, spec: Spec) -> tuple[Any, str]:
         tf.keras.utils.set_random_seed(spec.seed)
         if spec.deterministic:
             tf.config.experimental.enable_op_determinism()
+        if member is not None:
+            member.start(tf)
         with tf.device(device):
             (tf.constant(1.0) + 1.0).numpy()
     if spec.dtype == "float64":
@@ -57,8 +65,16 @@ def bring_up_tensorflow(phases: Phases, spec: Spec) -> tuple[Any, str]:
     return tf, device
 
 
-def load_workload(phases: Phases, spec: Spec, tf: Any, device: str) -> Any:
-    """Return the rig with the workload, its parameters and its context, before anything is built."""
+def load_workload(phases: Phases, spec: Spec, tf: Any, device: str, member: Member | None = None) -> Any:
+    """Return the rig with the workload, its parameters and its context, before anything is built.
+
+    Args:
+        phases: reports the phase.
+        spec: the spec.
+        tf: TensorFlow.
+        device: the device.
+        member: this worker as one of several. None if it is alone.
+    """
     import numpy as np
 
     from bench import datasets, registry
@@ -78,7 +94,9 @@ def load_workload(phases: Phases, spec: Spec, tf: Any, device: str) -> Any:
         _load=lambda name: datasets.load(spec.data.model_copy(update={"name": name}), spec.seed),
     )
     what_ifs = WhatIfs(tf, spec.what_ifs, spec.xla)
-    return Rig(tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=phases.send, what_ifs=what_ifs)
+    return Rig(
+        tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=phases.send, what_ifs=what_ifs, member=member
+    )
 
 
 def build(phases: Phases, rig: Any, draw_weights: bool) -> float:

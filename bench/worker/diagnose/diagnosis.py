@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -47,7 +48,13 @@ def diagnose(
     rig.facts.steps_issued = hook.epochs.total or timed_loop.issued
     traced = Counter(tracing.by_function)  # the diagnosis itself traces more
     program.read_facts(rig, hook, timer, tracing)
+    if rig.member is not None and rig.model is not None:
+        rig.facts.gradient_bytes = sum(
+            math.prod(v.shape) * rig.tf.as_dtype(v.dtype).size for v in rig.model.trainable_variables
+        )
     rig.report_facts()
+    if rig.member is not None:
+        return  # what follows would run steps that the other workers do not expect
     if order.check_placement:
         _optional("operations", rig, lambda: operations.count(rig))
         step_placement = placement.check(rig, hook)

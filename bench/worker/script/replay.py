@@ -6,6 +6,7 @@ The script runs until its call of `fit`, which never starts, or through a few ca
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -22,6 +23,7 @@ from bench.errors import NotApplicable
 from bench.model.recognition import StepSource
 from bench.registry.program_errors import is_program
 from bench.worker.channel import Channel
+from bench.worker.cluster.member import Member
 from bench.worker.failure import ProgramFailed
 from bench.worker.phases import Phases
 from bench.worker.protocol import Note, PhaseEnded, PrintedRead, Start
@@ -36,14 +38,20 @@ class Captured(BaseException):
     """Unwinds the script once its steps are known. No `except Exception` catches it."""
 
 
-def capture(channel: Channel, start: Start, phases: Phases) -> Any:
+def capture(channel: Channel, start: Start, phases: Phases, member: Member | None = None) -> Any:
     """Run the script until the steps that were chosen. Return a rig that can run them.
+
+    Args:
+        channel: the connection to the parent.
+        start: the first order.
+        phases: reports phases.
+        member: this worker as one of several, whose strategy the script runs under. None if it is alone.
 
     Raises:
         NotApplicable: the script does not reach them, or devbench cannot train as it does.
         BaseException: what the script raises.
     """
-    return _Capture(channel, start, phases).run()
+    return _Capture(channel, start, phases, member).run()
 
 
 class _FitReplay:
@@ -104,7 +112,7 @@ class _FitReplay:
 
 
 class _Capture:
-    def __init__(self, channel: Channel, start: Start, phases: Phases) -> None:
+    def __init__(self, channel: Channel, start: Start, phases: Phases, member: Member | None) -> None:
         assert start.script is not None
         assert start.spec.script is not None
         assert start.script.target is not None
@@ -113,6 +121,8 @@ class _Capture:
         self.place = start.script
         self.target = start.script.target
         self.phases = phases
+        self.member = member
+        self.scope = contextlib.ExitStack()
         self.name = start.spec.script.module or Path(self.place.file).name
         self.steps: _FitReplay | FunctionCalls | None = None
         if self.place.copy_root:
@@ -135,7 +145,8 @@ class _Capture:
         self.imports.install()
         code = 0
         try:
-            code = self.program.run()
+            with self.scope:
+                code = self.program.run()
         except BaseException:
             if not self.found:
                 raise
@@ -152,6 +163,10 @@ class _Capture:
     def _on_tensorflow(self, tf: Any) -> None:
         self.channel.send(PhaseEnded(phase="import", seconds=self.imports.seconds))
         self._tf, self._device = tf, settings.configure(tf, self.spec, self.seeds)
+        if self.member is not None:
+            self.member.start(tf)
+            if self.member.strategy is not None:
+                self.scope.enter_context(self.member.strategy.scope())
         self.phases.enter("build")
         file, folder = Path(self.place.file), Path(self.place.folder)
         seen = Observation(
@@ -183,7 +198,16 @@ class _Capture:
             _load=lambda name: None,
         )
         what_ifs = WhatIfs(self._tf, self.spec.what_ifs, self.spec.xla)
-        rig = Rig(tf=self._tf, spec=self.spec, module=module, p=p, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
+        rig = Rig(
+            tf=self._tf,
+            spec=self.spec,
+            module=module,
+            p=p,
+            ctx=ctx,
+            send=self.channel.send,
+            what_ifs=what_ifs,
+            member=self.member,
+        )
         if "model" in defined:
             rig.data, rig.model = defined["data"](), defined["model"]()
             rig.facts.batch = getattr(p, "batch", None)

@@ -1,0 +1,261 @@
+"""What the results of a scaling study show: throughput by number of workers, and where the rest of a step goes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.analyse import stats
+from bench.analyse.compare import examples_of_step
+from bench.analyse.samples import merged_facts, paired_contrast, process_values, usable_samples
+from bench.analyse.sweep import disturbances
+from bench.model.interval import Interval
+from bench.model.result import Result
+from bench.model.scaling import Part, PartName, ScalingStudy, Size
+from bench.model.spec import Spec, Workers
+
+LEAST_WAITING = 0.05
+"""Share of a step from which waiting for the slowest worker names that worker."""
+
+
+def is_size(spec: Spec) -> bool:
+    """Return whether a spec is the program with a number of workers, not a level that divides its step."""
+    workers = spec.workers
+    return workers is not None and workers.strategy != "none" and workers.reduce
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The results of a study, by what they are.
+
+    Attributes:
+        bare: one worker without a strategy.
+        bare_on_host_batches: the same on batches in memory. None if it was not measured.
+        sizes: with a strategy and the reduction, by number of workers.
+        alone: with a strategy and without the reduction, by number of workers.
+        alone_on_host_batches: the same on batches in memory.
+    """
+
+    bare: Result | None
+    bare_on_host_batches: Result | None
+    sizes: Mapping[int, Result]
+    alone: Mapping[int, Result]
+    alone_on_host_batches: Mapping[int, Result]
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> _Levels:
+        main = next((result.spec.loop for result in results if is_size(result.spec)), "step")
+        bare, sizes, alone = {}, {}, {}
+        for result in results:
+            workers, on_host_batches = result.spec.workers, result.spec.loop != main
+            if workers is None:
+                continue
+            if workers.strategy == "none":
+                bare[on_host_batches] = result
+            elif workers.reduce and not on_host_batches:
+                sizes[workers.count] = result
+            else:
+                alone[workers.count, on_host_batches] = result
+        return cls(
+            bare.get(False),
+            bare.get(True),
+            dict(sorted(sizes.items())),
+            {count: result for (count, other), result in alone.items() if not other},
+            {count: result for (count, other), result in alone.items() if other},
+        )
+
+
+def scaling_of(results: Sequence[Result], threshold: float) -> ScalingStudy:
+    """Return what the results of a study show.
+
+    Args:
+        results: those of one study, with at least one size. If a level was measured several times, the last one counts.
+        threshold: smallest relative difference that matters.
+    """
+    levels = _Levels.of(results)
+    largest = levels.sizes[max(levels.sizes)]
+    spec, workers = largest.spec, _workers(largest)
+    one = levels.bare or levels.sizes.get(1)
+    sizes = [_size(levels, count) for count in levels.sizes]
+    study = ScalingStudy(
+        id=largest.parent or "",
+        workload=spec.title,
+        backend=spec.backend,
+        strategy=workers.strategy,
+        scaling=workers.scaling,
+        cpus=workers.cpus,
+        batch=round(batch) if one and (batch := examples_of_step(one)) else None,
+        bare=levels.bare.summary.step_seconds if levels.bare else None,
+        bare_examples_per_second=_rate(levels.bare) if levels.bare else None,
+        sizes=sizes,
+        currency=largest.price.currency if largest.price else None,
+        warnings=disturbances(results),
+        threshold=threshold,
+    )
+    _add_bounds(study, levels)
+    study.fastest = _fastest(sizes)
+    study.break_even_steps = _break_even(levels, sizes)
+    return study
+
+
+def _workers(result: Result) -> Workers:
+    assert result.spec.workers is not None
+    return result.spec.workers
+
+
+def _rate(result: Result) -> Interval | None:
+    """Return the throughput of all workers of a result together."""
+    step, examples = result.summary.step_seconds, examples_of_step(result)
+    return stats.scale(step.inverse, examples) if step and examples else None
+
+
+def _size(levels: _Levels, count: int) -> Size:
+    result, workers = levels.sizes[count], _workers(levels.sizes[count])
+    failure = result.failure
+    size = Size(workers=count, id=result.id)
+    if failure is not None and failure.kind == "same-answer":
+        size.refused = failure.message
+        return size
+    if failure is not None or result.summary.step_seconds is None:
+        size.failure = failure.brief if failure else "no step was measured"
+        return size
+    size.step_seconds, size.examples_per_second = result.summary.step_seconds, _rate(result)
+    cold = result.summary.cold_start_seconds
+    size.cold_start_seconds = cold.value if cold else None
+    if result.projection is not None:
+        size.training_seconds = result.projection.total_seconds.value
+        machines = 1 if workers.cpus else count
+        if result.price is not None:
+            size.cost = result.price.per_hour / 3600 * machines * size.training_seconds
+    if levels.bare is not None and (contrast := paired_contrast(levels.bare, result)):
+        more = count if workers.scaling == "weak" else 1
+        size.speed_up = stats.scale(contrast.ratio().inverse, more)
+        size.efficiency = stats.scale(size.speed_up, 1 / count)
+    size.parts, size.slowest_worker = _parts(levels, count)
+    gradient_bytes = merged_facts(usable_samples(result)).gradient_bytes
+    if count > 1 and gradient_bytes:
+        size.all_reduce_bytes = round(2 * (count - 1) / count * gradient_bytes)  # of a ring
+        reduction = next((part.seconds for part in size.parts if part.name == "all-reduce"), None)
+        if reduction is not None and reduction.value > 0 and not reduction.may_be_zero:
+            size.bandwidth = size.all_reduce_bytes / reduction.value
+    return size
+
+
+def _parts(levels: _Levels, count: int) -> tuple[list[Part], int | None]:
+    """Return the parts of a step, and the worker that the others wait for. Trials that lack a level do not count."""
+    result, one = levels.sizes[count], levels.sizes.get(1)
+    total = process_values(result)
+    if levels.bare is None or one is None:
+        return [], None
+    bare, strategy = process_values(levels.bare), process_values(one)
+    share = count if _workers(result).scaling == "strong" else 1
+    if count == 1:
+        trials = sorted(bare.keys() & total.keys())
+        columns: dict[PartName, list[float]] = {
+            "ideal": [bare[t] for t in trials],
+            "strategy": [total[t] - bare[t] for t in trials],
+        }
+        return _shares(columns, [total[t] for t in trials]), None
+    alone = _of_each_worker(levels.alone.get(count))
+    inputs = _inputs(levels, count, share)
+    trials = sorted(bare.keys() & strategy.keys() & total.keys() & alone.keys())
+    if inputs is not None:
+        trials = [trial for trial in trials if trial in inputs]
+    if not trials:
+        return [], None
+    columns = {
+        "ideal": [bare[t] / share for t in trials],
+        "strategy": [strategy[t] - bare[t] for t in trials],
+        **({"input": [inputs[t] for t in trials]} if inputs is not None else {}),
+        "batch": [
+            statistics.fmean(alone[t])
+            - bare[t] / share
+            - (strategy[t] - bare[t])
+            - (inputs[t] if inputs is not None else 0)
+            for t in trials
+        ],
+        "waiting": [max(alone[t]) - statistics.fmean(alone[t]) for t in trials],
+        "all-reduce": [total[t] - max(alone[t]) for t in trials],
+    }
+    parts = _shares(columns, [total[t] for t in trials])
+    waiting = next(part for part in parts if part.name == "waiting")
+    slowest = {alone[t].index(max(alone[t])) for t in trials}
+    named = len(slowest) == 1 and waiting.share >= LEAST_WAITING
+    return parts, slowest.pop() if named else None
+
+
+def _of_each_worker(result: Result | None) -> dict[int, list[float]]:
+    """Return the seconds per step of each worker that trained alone, by trial. The others' are missing if not timed."""
+    if result is None or result.failure is not None:
+        return {}
+    own = process_values(result)
+    return {
+        sample.trial: [own[sample.trial], *sample.peer_step_seconds]
+        for sample in usable_samples(result)
+        if sample.trial in own and len(sample.peer_step_seconds) == _workers(result).count - 1
+    }
+
+
+def _inputs(levels: _Levels, count: int, share: int) -> dict[int, float] | None:
+    """Return the seconds by which the input takes longer than its ideal share, by trial. None if not measured."""
+    if levels.bare is None or levels.bare_on_host_batches is None or count not in levels.alone_on_host_batches:
+        return None
+    bare, ready = process_values(levels.bare), process_values(levels.bare_on_host_batches)
+    alone = _of_each_worker(levels.alone.get(count))
+    alone_ready = _of_each_worker(levels.alone_on_host_batches[count])
+    trials = bare.keys() & ready.keys() & alone.keys() & alone_ready.keys()
+    if not trials:
+        return None
+    return {
+        t: statistics.fmean(alone[t]) - statistics.fmean(alone_ready[t]) - (bare[t] - ready[t]) / share for t in trials
+    }
+
+
+def _shares(columns: Mapping[PartName, Sequence[float]], totals: Sequence[float]) -> list[Part]:
+    if not totals:
+        return []
+    whole = statistics.fmean(totals)
+    estimates = {name: stats.arithmetic(values) for name, values in columns.items()}
+    return [Part(name=name, seconds=each, share=each.value / whole) for name, each in estimates.items()]
+
+
+def _add_bounds(study: ScalingStudy, levels: _Levels) -> None:
+    """Add Amdahl's bound and that of the bandwidth, by the largest size that was measured."""
+    size = next((size for size in reversed(study.sizes) if size.workers > 1 and size.speed_up), None)
+    if size is None or size.speed_up is None or study.scaling == "weak":
+        return
+    n = size.workers
+    serial = (1 / size.speed_up.value - 1 / n) / (1 - 1 / n)
+    if serial > 0:
+        study.serial_share, study.amdahl_bound = serial, 1 / serial
+    gradient_bytes = merged_facts(usable_samples(levels.sizes[n])).gradient_bytes
+    if study.bare is not None and size.bandwidth and gradient_bytes:
+        study.bandwidth_bound = study.bare.value / (2 * gradient_bytes / size.bandwidth)
+
+
+def _fastest(sizes: Sequence[Size]) -> int | None:
+    """Return the number of workers with the highest throughput. None if intervals overlap."""
+    rated = sorted((size for size in sizes if size.speed_up), key=lambda s: s.speed_up.value if s.speed_up else 0.0)
+    if not rated:
+        return None
+    best = rated[-1].speed_up
+    others = [size.speed_up for size in rated[:-1]]
+    low = best.low if best else None
+    if low is None or any(other is None or other.high is None or other.high >= low for other in others):
+        return rated[-1].workers if len(rated) == 1 else None
+    return rated[-1].workers
+
+
+def _break_even(levels: _Levels, sizes: Sequence[Size]) -> dict[str, int]:
+    """Return the steps of one worker from which a training with more workers is faster, by number of workers."""
+    bare = levels.bare
+    if bare is None or bare.summary.step_seconds is None or bare.summary.cold_start_seconds is None:
+        return {}
+    step, start = bare.summary.step_seconds.value, bare.summary.cold_start_seconds.value
+    steps = {}
+    for size in sizes:
+        if size.workers > 1 and size.speed_up and size.speed_up.value > 1 and size.cold_start_seconds:
+            saved = step * (1 - 1 / size.speed_up.value)
+            steps[str(size.workers)] = max(0, round((size.cold_start_seconds - start) / saved))
+    return steps

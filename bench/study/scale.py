@@ -1,0 +1,292 @@
+"""The study behind `devbench scale`: one program with one worker and with several, and the levels that divide a step.
+
+Each size is measured with the reduction of the gradients and without it. The bare worker has no strategy. The bare
+worker and the largest size also run on batches that are ready in memory, which shows what the input costs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from bench import registry
+from bench.analyse.scaling import is_size, scaling_of
+from bench.backends import capabilities
+from bench.config.settings import RunSettings
+from bench.errors import NotApplicable, RunFailed, SettingsError, UsageError
+from bench.model.plan import Group, Planned
+from bench.model.result import Result
+from bench.model.scaling import ScalingStudy
+from bench.model.spec import Loop, Scaling, Spec, Threads, Workers
+from bench.publish.recorder import Recorder
+from bench.session import cluster_agent, stopping
+from bench.session.design import Design, with_first
+from bench.session.session import Session
+from bench.study.explain_levels import with_script
+from bench.study.plan import plan
+from bench.worker.protocol import ClusterRun
+
+SECONDS = 600.0
+"""Default time limit of a study."""
+
+FIRST_TRIAL = Design(purpose="scale", pilot=1, full=False, profiled="none")
+"""The design of the trial that shows what a script trains."""
+
+ALWAYS_SEPARATE = 1000
+"""Trials whose workers start one after another: all of them. Several processes start for each size."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the workers run.
+
+    Args:
+        hosts: one for each worker. Empty if all run on this machine.
+        index: this machine among the hosts, from 0.
+        port: port of the first host, to which the others connect.
+        wait_seconds: how long the first host waits for the others.
+    """
+
+    hosts: tuple[str, ...] = ()
+    index: int = 0
+    port: int = 2222
+    wait_seconds: float = 300.0
+
+
+@dataclass
+class ScaleStudy:
+    """Measures the sizes of one program.
+
+    Args:
+        program: Name or file.
+        settings: The settings of every size.
+        recorder: Saves results and hears of progress.
+        sizes: Numbers of workers.
+        scaling: Whether workers share each batch.
+        cluster: Where the workers run.
+
+    Attributes:
+        results: All results so far.
+    """
+
+    program: str
+    settings: RunSettings
+    recorder: Recorder
+    sizes: Sequence[int]
+    scaling: Scaling = "strong"
+    cluster: Cluster = field(default_factory=Cluster)
+    results: list[Result] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sizes = sorted(set(self.sizes))
+        self.settings = stopping.with_time_limit(self.settings, SECONDS)
+        self.id = self.recorder.new_id()
+        _check_settings(self.settings)
+        _check_cluster(self.sizes, self.cluster)
+        self.cpus = None if self.cluster.hosts else _cpus_of_each(max(self.sizes))
+
+    def run(self) -> ScalingStudy:
+        """Measure all sizes.
+
+        Raises:
+            UsageError: The request cannot be met.
+            RunFailed: One worker alone could not be measured.
+            Interrupted: A signal. `results` holds what was measured.
+        """
+        try:
+            levels = self._levels()
+            settings = self.settings
+            design = Design(
+                purpose="scale",
+                parent=self.id,
+                pairs=_sizes_with_first,
+                pilot=3,
+                separate_starts=ALWAYS_SEPARATE,
+                full=False,
+                profiled="none",
+                cluster=self._meeting,
+            )
+            session = Session(Group(self.program, tuple(levels)), settings, design, self.recorder)
+            for result in session.results:
+                result.purpose = "run" if is_size(result.spec) else "scale"
+                result.recognition = self._recognition
+            self.results += session.results
+            session.run()
+        finally:
+            if self.cluster.hosts:
+                cluster_agent.dismiss(self.cluster.port, max(self.sizes) - 1)
+        return self.read()
+
+    def read(self) -> ScalingStudy:
+        """Return what the results so far show.
+
+        Raises:
+            RunFailed: One worker alone could not be measured.
+        """
+        first = self.results[0]
+        if first.failure is not None:
+            raise RunFailed(f"cannot measure {first.spec.label}: {first.failure.message}", first.failure.hint)
+        return scaling_of(self.results, self.settings.threshold)
+
+    def _levels(self) -> list[Planned]:
+        """Return the levels, the bare worker first.
+
+        Raises:
+            UsageError: There is no such program, or its step cannot run under a strategy.
+        """
+        self._recognition = None
+        (group,) = plan([self.program], self.settings.model_copy(update={"loop": ()}))
+        if len(group.planned) > 1:
+            raise NotApplicable(f"{self.program} has several cases", "Name one --case.")
+        program = group.planned[0]
+        resolved = registry.resolve(self.program, program.spec.params, self.settings.worker_timeout)
+        if resolved.is_script:
+            first = self._first_trial(program)
+            resolved, self._recognition = with_script(resolved, first), first.recognition
+        loop: Loop = "step"
+        if reason := registry.obstacle(resolved.offers, resolved.not_loops, loop):
+            loop = "host-batches"
+            if other := registry.obstacle(resolved.offers, resolved.not_loops, loop):
+                raise NotApplicable(f"{program.spec.title} cannot run with several workers, because {other or reason}")
+        self._check_batch(program)
+        return [self._level(program, workers, loop) for workers, loop in self._workers(loop, "data" in resolved.offers)]
+
+    def _workers(self, loop: Loop, has_input: bool) -> Iterable[tuple[Workers, Loop]]:
+        """Yield the workers and the loop of each level."""
+        largest = self.sizes[-1]
+        divides_input = has_input and loop == "step" and largest > 1
+
+        def workers(count: int, **options: object) -> Workers:
+            fields = {"strategy": "multi-worker", "scaling": self.scaling if count > 1 else "strong", **options}
+            return Workers(count=count, cpus=self.cpus, **fields)
+
+        bare = workers(1, strategy="none")
+        yield bare, loop
+        if divides_input:
+            yield bare, "host-batches"
+        for count in dict.fromkeys([1, *self.sizes]):
+            yield workers(count), loop
+            if count > 1:
+                yield workers(count, reduce=False), loop
+        if divides_input:
+            yield workers(largest, reduce=False), "host-batches"
+
+    def _level(self, program: Planned, workers: Workers, loop: Loop) -> Planned:
+        threads = self.settings.threads or self.cpus
+        spec = program.spec.model_copy(
+            update={
+                "loop": loop,
+                "xla": self.settings.xla == "on",
+                "workers": workers,
+                "threads": Threads(intra=threads, inter=threads) if threads else program.spec.threads,
+            }
+        )
+        times = workers.count if workers.scaling == "weak" else 1
+        examples = program.examples * times if program.examples else None
+        steps = program.total_steps // times if program.total_steps else None
+        return replace(program, spec=spec, examples=examples, total_steps=steps)
+
+    def _first_trial(self, program: Planned) -> Result:
+        """Run a script once, to find out what it trains.
+
+        Raises:
+            RunFailed: It failed.
+        """
+        settings = self.settings.model_copy(update={"max_processes": 1})
+        design = replace(FIRST_TRIAL, parent=self.id, inspect=True)
+        session = Session(Group(self.program, (program,)), settings, design, self.recorder)
+        session.run()
+        (result,) = session.results
+        if result.failure is not None:
+            raise RunFailed(f"cannot measure {program.spec.label}: {result.failure.message}", result.failure.hint)
+        return result
+
+    def _check_batch(self, program: Planned) -> None:
+        """Check that the batch divides among the workers, where it is known before the run.
+
+        Raises:
+            UsageError: It does not.
+        """
+        batch = program.spec.params.get("batch")
+        for count in self.sizes:
+            if self.scaling == "strong" and isinstance(batch, int) and batch % count:
+                raise UsageError(
+                    f"a batch of {batch} examples does not divide among {count} workers",
+                    f"Choose another batch, such as --param batch={max(1, batch // count) * count}, or use --scaling "
+                    "weak.",
+                )
+
+    def _meeting(self, spec: Spec) -> ClusterRun:
+        """Return how the workers of a spec meet."""
+        assert spec.workers is not None
+        count, cluster = spec.workers.count, self.cluster
+        if cluster.hosts:
+            hosts = list(cluster.hosts[:count])
+            return ClusterRun(hosts=hosts, port=cluster.port, wait_seconds=cluster.wait_seconds)
+        cpus = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+        each = spec.workers.cpus or 1
+        own = [cpus[index * each : (index + 1) * each] for index in range(count)]
+        devices = _devices(count) if capabilities(spec.backend).gpu else []
+        return ClusterRun(cpus=own, devices=devices)
+
+
+def _sizes_with_first(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
+    """Pair each size with the bare worker. The other levels need no verdict."""
+    return [(base, other) for base, other in with_first(results) if is_size(other.spec)]
+
+
+def _check_settings(settings: RunSettings) -> None:
+    """Check that no setting is set that a study of workers cannot take.
+
+    Raises:
+        SettingsError: One is.
+    """
+    if len(settings.backend) > 1:
+        raise SettingsError("scale takes one backend", "Name one --backend, and compare the studies in a report.")
+    for name in ("loop", "env", "vary", "full", "profile", "compare", "change"):
+        if getattr(settings, name):
+            raise SettingsError(f"scale does not take --{name}", "Use `devbench run` for it.")
+
+
+def _check_cluster(sizes: Sequence[int], cluster: Cluster) -> None:
+    """Check that the hosts fit the number of workers.
+
+    Raises:
+        SettingsError: They do not.
+    """
+    if not cluster.hosts:
+        return
+    if len(cluster.hosts) != max(sizes):
+        raise SettingsError(
+            f"--hosts names {len(cluster.hosts)} hosts for {max(sizes)} workers",
+            "Name one host for each worker, the same on every host.",
+        )
+    if not 0 <= cluster.index < len(cluster.hosts):
+        raise SettingsError(
+            f"invalid value '{cluster.index}' for --index", f"Hosts are counted from 0 to {len(cluster.hosts) - 1}."
+        )
+
+
+def _cpus_of_each(count: int) -> int:
+    """Return the CPUs of each worker if all run on this machine.
+
+    Raises:
+        NotApplicable: There are too few CPUs, or processes cannot be pinned.
+    """
+    if sys.platform != "linux":
+        raise NotApplicable("several workers on one machine need Linux, which can pin processes to CPUs", "Use --hosts.")
+    cpus = len(os.sched_getaffinity(0))
+    if cpus < count:
+        raise NotApplicable(
+            f"{count} workers need at least {count} CPUs, and {cpus} are available",
+            f"Measure up to {cpus} workers here: --workers {cpus}. Use several machines for more: --hosts.",
+        )
+    return cpus // count
+
+
+def _devices(count: int) -> list[str]:
+    """Return the GPU of each worker, as CUDA names them."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return ([name for name in visible.split(",") if name] or [str(index) for index in range(count)])[:count]

@@ -1,0 +1,320 @@
+"""The first worker's side: it waits for the other workers, tells them where to meet, and watches them.
+
+The others run on this machine, as processes that it starts, or on other hosts, from which they connect
+(`bench.session.cluster_agent`). One thread for each waits for its messages and notices if it is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+
+from pydantic import ValidationError
+
+from bench.machine import installed, system
+from bench.model.failure import Failure
+from bench.model.spec import Spec
+from bench.worker.cluster.messages import (
+    FROM_PEER,
+    Begin,
+    FromPeer,
+    Hello,
+    Lost,
+    Ping,
+    Pong,
+    Report,
+    Timed,
+    free_port,
+    line,
+)
+from bench.worker.failure import ClusterError
+from bench.worker.protocol import ClusterRun, ScriptRun, Start, WorkerMessage
+
+QUIET_SECONDS = 8.0
+"""Seconds between two pings of a worker."""
+
+UNANSWERED = 12
+"""Seconds without an answer to a ping, counted while this process runs, after which a worker counts as lost."""
+
+LONGEST_HELLO = 10.0
+"""Seconds in which a host that connects must say which worker it is."""
+
+
+class Peer:
+    """Another worker, as the first one holds it.
+
+    Args:
+        hello: what it said first.
+        connection: the connection to it.
+        process: its process, if it runs on this machine.
+    """
+
+    def __init__(
+        self, hello: Hello, connection: socket.socket, process: subprocess.Popen[bytes] | None = None
+    ) -> None:
+        self.index = hello.index
+        self.port = hello.port
+        self.tensorflow = hello.tensorflow
+        self._connection = connection
+        self._process = process
+        self._reports: SimpleQueue[list[float]] = SimpleQueue()
+        self._answered = threading.Event()
+        self.failure: Failure | None = None
+
+    def send(self, message: WorkerMessage) -> None:
+        """Send a message. If the worker is gone, the thread that watches it notices."""
+        with contextlib.suppress(OSError):
+            self._connection.sendall(line(message))
+
+    def watch(self, on_lost: Callable[[Failure], None]) -> None:
+        """Start the threads that notice if this worker is gone, or no longer answers.
+
+        Args:
+            on_lost: is called with the reason, in such a thread.
+        """
+        threading.Thread(target=self._read, args=(on_lost,), daemon=True).start()
+        threading.Thread(target=self._ping, args=(on_lost,), daemon=True).start()
+
+    def step_seconds(self) -> list[float]:
+        """Ask for the times of its blocks. Return seconds per step; empty if it does not answer."""
+        self.send(Report())
+        try:
+            return self._reports.get(timeout=LONGEST_HELLO)
+        except Empty:
+            return []
+
+    def _read(self, on_lost: Callable[[Failure], None]) -> None:
+        failure = None
+        for message in _messages(self._connection):
+            if isinstance(message, Pong):
+                self._answered.set()
+            elif isinstance(message, Timed):
+                self._reports.put(message.step_seconds)
+            elif isinstance(message, Lost):
+                failure = message.failure.model_copy(
+                    update={"message": f"worker {self.index}: {message.failure.message}"}
+                )
+                break
+        self._lose(failure or self._gone(), on_lost)
+
+    def _ping(self, on_lost: Callable[[Failure], None]) -> None:
+        while self.failure is None:
+            time.sleep(QUIET_SECONDS)
+            self._answered.clear()
+            self.send(Ping())
+            for _ in range(UNANSWERED):  # a suspension of this process counts as one second
+                if self._answered.wait(1.0) or self.failure is not None:
+                    break
+            else:
+                message = f"worker {self.index} does not answer: it is suspended, or its machine is out of reach"
+                self._lose(lost(message), on_lost)
+
+    def _lose(self, failure: Failure, on_lost: Callable[[Failure], None]) -> None:
+        if self.failure is None:
+            self.failure = failure
+            on_lost(failure)
+
+    def _gone(self) -> Failure:
+        if self._process is None:
+            return lost(f"worker {self.index} is gone: the connection to it ended")
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return lost(f"worker {self.index} is gone: it closed its connection")
+        return lost(f"worker {self.index} {ending(code)}")
+
+
+def lost(message: str) -> Failure:
+    """Return the failure that a worker is gone."""
+    return Failure(kind="lost-worker", message=message, hint="The other workers were ended. Start the run again.")
+
+
+def ending(code: int) -> str:
+    """Return how a process ended, in words, such as "was killed by SIGKILL"."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"was killed by signal {-code}"
+
+
+class Cluster:
+    """All workers of a spec, as the first one sees them.
+
+    Args:
+        run: how they meet. Its addresses are filled in.
+        peers: the others, by rising index.
+    """
+
+    def __init__(self, run: ClusterRun, peers: list[Peer]) -> None:
+        self.run = run
+        self.peers = peers
+
+    def failure(self, seconds: float) -> Failure | None:
+        """Return why a worker is gone, as far as this is known within some seconds. None if all are there."""
+        deadline = time.monotonic() + seconds
+        while self.peers:
+            found = next((peer.failure for peer in self.peers if peer.failure is not None), None)
+            if found is not None or time.monotonic() > deadline:
+                return found
+            time.sleep(0.05)
+        return None
+
+    def step_seconds(self) -> list[float]:
+        """Return the typical seconds per step of the others; empty if one has timed none."""
+        blocks = [peer.step_seconds() for peer in self.peers]
+        return [statistics.median(times) for times in blocks] if all(blocks) else []
+
+
+def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Cluster:
+    """Wait for the other workers and let them begin. This worker must begin too, since they wait for each other.
+
+    Args:
+        spec: the spec. It has workers.
+        start: the first order to this worker.
+        on_lost: is called in another thread if a worker is gone.
+
+    Raises:
+        ClusterError: a worker does not come, or does not fit the others.
+    """
+    workers, run = spec.workers, start.cluster
+    assert workers is not None
+    assert run is not None
+    count = workers.count
+    if count == 1:
+        return Cluster(run, [])
+    own = tensorflow_version()
+    peers = [*(_arriving(run, count) if run.hosts else _started(run, count, own))]
+    for peer in peers:
+        if peer.tensorflow != own:
+            raise ClusterError(
+                Failure(
+                    kind="rendezvous",
+                    message=f"worker {peer.index} has TensorFlow {peer.tensorflow}, worker 0 has {own}",
+                    hint="All workers need the same version. Use one image for all.",
+                )
+            )
+    hosts = run.hosts or ["127.0.0.1"] * count
+    ports = [free_port(), *(peer.port for peer in peers)]
+    run = run.model_copy(update={"addresses": [f"{h}:{p}" for h, p in zip(hosts, ports, strict=True)]})
+    for peer in peers:
+        peer.watch(on_lost)
+        script = start.script if run.hosts else _script(start.script, peer.index)
+        update = {"cluster": run.model_copy(update={"index": peer.index}), "script": script}
+        peer.send(Begin(start=start.model_copy(update=update)))
+    return Cluster(run, peers)
+
+
+def tensorflow_version() -> str:
+    """Return the version of TensorFlow that this Python would import."""
+    return (installed.tensorflow() or ("", "none"))[1]
+
+
+def _script(script: ScriptRun | None, index: int) -> ScriptRun | None:
+    """Return how another worker on this machine runs a script: in a copy of its own, which is made here.
+
+    On another host, `bench.session.cluster_agent` makes one.
+    """
+    if script is None or not script.copy_root:
+        return script
+    copy = f"{script.copy_root}-{index}"
+    shutil.copytree(script.copy_root, copy, symlinks=True)
+    renamed = {
+        name: value.replace(script.copy_root, copy, 1)
+        for name in ("file", "folder", "copy_root")
+        if (value := getattr(script, name))
+    }
+    return script.model_copy(update=renamed)
+
+
+def _started(run: ClusterRun, count: int, tensorflow: str) -> Iterator[Peer]:
+    """Start the other workers on this machine."""
+    for index in range(1, count):
+        own, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(system.python("bench.worker.peer"), stdin=theirs, stdout=theirs)
+        yield Peer(Hello(index=index, port=free_port(), tensorflow=tensorflow), own, process)
+
+
+def _arriving(run: ClusterRun, count: int) -> Iterator[Peer]:
+    """Wait for the other workers, which come from other hosts. Yield them by rising index."""
+    for index, host in enumerate(run.hosts):
+        _resolve(index, host)
+    arrived: dict[int, Peer] = {}
+    deadline = time.monotonic() + run.wait_seconds
+    with _listener(run.port) as listener:
+        while len(arrived) < count - 1:
+            listener.settimeout(max(0.0, deadline - time.monotonic()) or 0.001)
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                raise ClusterError(_missing(set(range(1, count)) - arrived.keys(), run)) from None
+            connection.settimeout(LONGEST_HELLO)
+            hello = next(_messages(connection), None)
+            if not isinstance(hello, Hello) or not 0 < hello.index < count:
+                connection.close()
+                continue
+            connection.settimeout(None)
+            arrived[hello.index] = Peer(hello, connection)  # one that lost its connection comes again
+    yield from (arrived[index] for index in sorted(arrived))
+
+
+def _listener(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("", port), backlog=64)
+    except OSError as error:
+        raise ClusterError(
+            Failure(
+                kind="rendezvous",
+                message=f"worker 0 cannot listen on port {port}: {error.strerror}",
+                hint="Another program uses the port. Choose a free one with --port, on every host.",
+            )
+        ) from None
+
+
+def _resolve(index: int, host: str) -> None:
+    """Check that the name of a host resolves.
+
+    Raises:
+        ClusterError: it does not.
+    """
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        raise ClusterError(
+            Failure(
+                kind="rendezvous",
+                message=f"the host of worker {index}, {host}, does not resolve: {error.strerror}",
+                hint="Check --hosts. In Kubernetes, the Service must publish addresses that are not ready.",
+            )
+        ) from None
+
+
+def _missing(indexes: set[int], run: ClusterRun) -> Failure:
+    names = " and ".join(f"worker {index} ({run.hosts[index]})" for index in sorted(indexes))
+    minutes = f"{run.wait_seconds / 60:.0f} min" if run.wait_seconds >= 120 else f"{run.wait_seconds:.0f} s"
+    return Failure(
+        kind="rendezvous",
+        message=f"{names} never came within {minutes}",
+        hint="Check that the same command runs on each host, and that each host reaches the first. In Kubernetes, "
+        "`kubectl describe pod` says why a pod does not start. To wait longer, use --rendezvous-timeout.",
+    )
+
+
+def _messages(connection: socket.socket) -> Iterator[FromPeer]:
+    """Yield the messages from a connection until it ends or something else comes."""
+    rest = b""
+    with contextlib.suppress(OSError, ValidationError):
+        while data := connection.recv(65536):
+            *lines, rest = (rest + data).split(b"\n")
+            for text in lines:
+                yield FROM_PEER.validate_json(text)
+

@@ -1,0 +1,59 @@
+"""This worker as one of several: the CPUs it may use, its strategy, and its part of the data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from bench.model.spec import Spec, Workers
+from bench.worker.cluster import strategy
+from bench.worker.cluster.share import Share
+from bench.worker.protocol import ClusterRun
+
+
+@dataclass
+class Member:
+    """A worker that trains with others, or is measured beside them.
+
+    Args:
+        spec: the spec. It has workers.
+        run: how it meets the others. Their addresses are known.
+
+    Attributes:
+        strategy: its strategy of `tf.distribute`. None if it has none, or before `start`.
+    """
+
+    spec: Spec
+    run: ClusterRun
+    strategy: Any = None
+
+    @property
+    def workers(self) -> Workers:
+        """The workers of the spec."""
+        assert self.spec.workers is not None
+        return self.spec.workers
+
+    @property
+    def share(self) -> Share | None:
+        """Its part of the data. None if it computes all of it."""
+        workers = self.workers
+        if workers.count == 1 or workers.strategy == "mirrored":
+            return None
+        return Share(self.run.index, workers.count, workers.scaling)
+
+    def confine(self) -> None:
+        """Restrict this process to the CPUs and the device of the worker. TensorFlow must not be imported yet."""
+        if sys.platform == "linux" and self.run.cpus:
+            os.sched_setaffinity(0, self.run.cpus[self.run.index])
+        if self.run.devices:
+            os.environ["CUDA_VISIBLE_DEVICES"] = self.run.devices[self.run.index]
+
+    def start(self, tf: Any) -> None:
+        """Make the strategy. TensorFlow must not have run an operation yet."""
+        self.strategy = strategy.make(tf, self.spec, self.run)
+
+    def averages(self, own_step: bool) -> bool:
+        """Whether optimizers must average gradients: in a program's own step, which knows of no other worker."""
+        return own_step and self.strategy is not None and self.strategy.num_replicas_in_sync > 1

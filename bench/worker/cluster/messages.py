@@ -1,0 +1,83 @@
+"""The messages between the first worker and the others: one JSON document per line, in both directions."""
+
+from __future__ import annotations
+
+import socket
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from bench.model.failure import Failure
+from bench.worker.protocol import Start, WorkerMessage
+
+
+class Hello(WorkerMessage):
+    """A worker is there. TensorFlow will listen on `port` of its host."""
+
+    event: Literal["hello"] = "hello"
+    index: int
+    port: int
+    tensorflow: str
+
+
+class Pong(WorkerMessage):
+    """The answer to `Ping`."""
+
+    event: Literal["pong"] = "pong"
+
+
+class Timed(WorkerMessage):
+    """The answer to `Report`: seconds per step of each block so far."""
+
+    event: Literal["timed"] = "timed"
+    step_seconds: list[float]
+
+
+class Lost(WorkerMessage):
+    """The worker cannot continue, and this is why."""
+
+    event: Literal["lost"] = "lost"
+    failure: Failure
+
+
+class Begin(WorkerMessage):
+    """Set up for a spec and run its steps until this connection ends."""
+
+    do: Literal["begin"] = "begin"
+    start: Start
+
+
+class Ping(WorkerMessage):
+    """Answer at once."""
+
+    do: Literal["ping"] = "ping"
+
+
+class Report(WorkerMessage):
+    """Send the times of the blocks so far."""
+
+    do: Literal["report"] = "report"
+
+
+class End(WorkerMessage):
+    """The study is over."""
+
+    do: Literal["end"] = "end"
+
+
+FromPeer = Annotated[Hello | Pong | Timed | Lost, Field(discriminator="event")]
+ToPeer = Annotated[Begin | Ping | Report | End, Field(discriminator="do")]
+FROM_PEER: TypeAdapter[FromPeer] = TypeAdapter(FromPeer)
+TO_PEER: TypeAdapter[ToPeer] = TypeAdapter(ToPeer)
+
+
+def line(message: WorkerMessage) -> bytes:
+    """Return a message as it travels."""
+    return message.model_dump_json().encode() + b"\n"
+
+
+def free_port() -> int:
+    """Return a TCP port that no program uses now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,100 @@
+"""The part of the data that one worker computes. All workers together compute each batch once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bench.errors import WorkloadError
+from bench.model.spec import Scaling
+
+
+@dataclass(frozen=True)
+class Share:
+    """One worker's part of the data.
+
+    Args:
+        index: the worker, from 0.
+        count: number of workers.
+        scaling: strong: each worker has a part of every batch. weak: each worker has every `count`-th batch.
+    """
+
+    index: int
+    count: int
+    scaling: Scaling
+
+    def rows(self, batch: int) -> int:
+        """Return how many examples of a batch this worker computes.
+
+        Raises:
+            WorkloadError: the batch does not divide among the workers.
+        """
+        if self.scaling == "weak":
+            return batch
+        rows, rest = divmod(batch, self.count)
+        if rest or not rows:
+            raise WorkloadError(
+                f"a batch of {batch} examples does not divide among {self.count} workers",
+                f"Choose a batch that is a multiple of {self.count}.",
+            )
+        return rows
+
+    def positions(self, examples: int, batch: int) -> Any:
+        """Return the positions of this worker's examples among all, in order, as a NumPy array.
+
+        Examples that do not fill a batch for every worker are left out.
+
+        Args:
+            examples: number of all examples.
+            batch: examples of a batch.
+
+        Raises:
+            WorkloadError: the batch does not divide among the workers, or there are too few examples.
+        """
+        import numpy as np
+
+        rows = self.rows(batch)
+        steps = examples // (rows * self.count)
+        if not steps:
+            raise WorkloadError(
+                f"{examples} examples do not fill a batch of {rows} for each of {self.count} workers",
+                "Use fewer workers, a smaller batch or more data.",
+            )
+        positions = np.arange(steps * rows * self.count).reshape(steps, self.count, rows)
+        return positions[:, self.index].reshape(-1)
+
+    def of_batches(self, tf: Any, batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """Yield this worker's part of batches of NumPy arrays, which have no end."""
+        if self.scaling == "weak":
+            yield from itertools.islice(batches, self.index, None, self.count)
+            return
+        for batch in batches:
+            rows = self.rows(len(tf.nest.flatten(batch)[0]))
+            start = self.index * rows
+            yield tf.nest.map_structure(lambda part, start=start, rows=rows: part[start : start + rows], batch)
+
+    def of_dataset(self, tf: Any, dataset: Any) -> Any:
+        """Return this worker's part of a `tf.data.Dataset` of batches, which has no end. Partial batches are left out.
+
+        Every worker reads the whole dataset, as under `AutoShardPolicy.DATA`.
+        """
+        first = next(iter(dataset.take(1)))
+        full = int(tf.shape(tf.nest.flatten(first)[0])[0])
+        rows = self.rows(full)
+        start = self.index * rows
+
+        def is_full(*batch: Any) -> Any:
+            return tf.equal(tf.shape(tf.nest.flatten(batch)[0])[0], full)
+
+        def part(*batch: Any) -> Any:
+            parts = tf.nest.map_structure(lambda tensor: tensor[start : start + rows], batch)
+            return parts if len(parts) > 1 else parts[0]
+
+        dataset = dataset.filter(is_full)
+        if self.scaling == "weak":
+            dataset = dataset.shard(self.count, self.index)
+        else:
+            dataset = dataset.map(part, num_parallel_calls=tf.data.AUTOTUNE)
+        return dataset.prefetch(tf.data.AUTOTUNE)
