@@ -60,8 +60,8 @@ def samples_with_losses(result: Result) -> list[ProcessSample]:
 def same_computation(a: Result, b: Result) -> bool:
     """Return whether two specs must give the same first losses.
 
-    A program as written may shuffle or reuse its inputs, so `as-written` is only compared with itself. Workers that share
-    each batch and reduce their gradients compute what one worker computes.
+    A program as written may shuffle or reuse its inputs, so `as-written` is only compared with itself. Workers that
+    share each batch and reduce their gradients compute what one worker computes.
     """
     if _divided(a.spec.workers) != _divided(b.spec.workers):
         return False

@@ -70,9 +70,7 @@ def scale(
     ] = 2222,
     rendezvous_timeout: Annotated[
         str,
-        typer.Option(
-            metavar="TIME", help="How long machines wait for each other. Default: 5m.", rich_help_panel=PANEL
-        ),
+        typer.Option(metavar="TIME", help="How long machines wait for each other. Default: 5m.", rich_help_panel=PANEL),
     ] = "5m",
 ) -> None:
     """Measure how a program scales from one worker to several.
@@ -132,7 +130,9 @@ TEXTS = {
     "max_time": "Time limit of the whole study. Default: 10m.",
     "backend": "Backend to measure on. Default: cpu, or the backend of the devbench image.",
     "threads": "Threads in each of TensorFlow's thread pools of a worker. Default: the number of CPUs of a worker.",
-    **dict.fromkeys(("loop", "env", "vary", "full", "profile", "compare", "change"), "Not for scale. Use `devbench run`."),
+    **dict.fromkeys(
+        ("loop", "env", "vary", "full", "profile", "compare", "change"), "Not for scale. Use `devbench run`."
+    ),
 }
 """Help that differs from that of `run`."""
 

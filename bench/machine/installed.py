@@ -39,6 +39,12 @@ def tensorflow() -> tuple[str, str] | None:
     return "tensorflow", "unknown"
 
 
+def tensorflow_version() -> str:
+    """Return the version of TensorFlow that would be imported; "none" if there is none."""
+    found = tensorflow()
+    return found[1] if found else "none"
+
+
 def _package() -> Path | None:
     """Return the folder of the package `tensorflow`, without importing it."""
     spec = util.find_spec("tensorflow")

@@ -154,7 +154,8 @@ class Result(Record):
     )
     group: str = Field(description="id shared by the results that were measured together")
     purpose: Purpose = Field(
-        "run", description="a run of its own, a point of a sweep, a part of an explanation, or a level of a scaling study"
+        "run",
+        description="a run of its own, a point of a sweep, a part of an explanation, or a level of a scaling study",
     )
     parent: str | None = Field(None, description="id of the sweep, explanation or scaling study that it belongs to")
     sweep: SweepMembership | None = None

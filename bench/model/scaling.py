@@ -43,7 +43,9 @@ class Size(Record):
     slowest_worker: int | None = Field(None, description="index of the worker that the others wait for; null if none")
     all_reduce_bytes: int | None = Field(None, description="bytes that a worker sends for one ring all-reduce")
     bandwidth: float | None = Field(None, description="bytes per second of the all-reduce, by its part of the step")
-    cold_start_seconds: float | None = Field(None, description="from the start of a process to the end of its first step")
+    cold_start_seconds: float | None = Field(
+        None, description="from the start of a process to the end of its first step"
+    )
     training_seconds: float | None = Field(None, description="projected time of the whole training from a cold start")
     cost: float | None = Field(None, description="of that training on all workers, in the currency of the price")
     refused: str | None = Field(None, description="why its figures do not count: its losses differ")

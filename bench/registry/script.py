@@ -11,14 +11,18 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 def is_script(tree: ast.Module, names: Collection[str]) -> bool:
     """Whether a file cannot define any of these functions, judged without running it.
 
-    If the tree cannot tell, the answer is no.
+    If the tree cannot tell, the answer is no. A file that binds one of the names to a value that is no function, such
+    as `model = Sequential(…)`, does not follow the protocol. Its functions of the other names are its own.
 
     Args:
         tree: the file.
         names: the functions that devbench could run.
     """
     functions = {node.name: node for node in tree.body if isinstance(node, FunctionNode)}
-    return not any(_may_define(node, names, functions) for node in _statements(tree.body))
+    statements = list(_statements(tree.body))
+    if any(_binds_value(node, names, functions) for node in statements):
+        return not any(isinstance(node, FunctionNode) and node.name == "as_written" for node in statements)
+    return not any(_may_define(node, names, functions) for node in statements)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -41,7 +45,7 @@ def _is_main_guard(node: ast.If) -> bool:
 def _may_define(node: ast.stmt, names: Collection[str], functions: dict[str, FunctionNode]) -> bool:
     """Whether a statement may bind one of the names to a function."""
     if isinstance(node, FunctionNode):
-        return node.name in names
+        return node.name in names and not any(map(_compiles, node.decorator_list))
     if isinstance(node, ast.Import | ast.ImportFrom):
         return any(alias.name == "*" or (alias.asname or alias.name) in names for alias in node.names)
     if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -49,6 +53,20 @@ def _may_define(node: ast.stmt, names: Collection[str], functions: dict[str, Fun
         bound = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
         return not bound.isdisjoint(names) and _may_be_function(node.value, functions)
     return False
+
+
+def _binds_value(node: ast.stmt, names: Collection[str], functions: dict[str, FunctionNode]) -> bool:
+    """Whether a statement binds one of the names to what a call returns, which is no function."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return False
+    bound = {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return not bound.isdisjoint(names) and not _may_be_function(node.value, functions)
+
+
+def _compiles(decorator: ast.expr) -> bool:
+    """Whether a decorator is `tf.function`, which no function of the protocol has."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == "function"
 
 
 def _may_be_function(value: ast.expr, functions: dict[str, FunctionNode]) -> bool:

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.errors import DevbenchError, RunFailed
-from bench.machine import system
+from bench.machine import installed, system
 from bench.model.failure import Failure
 from bench.session.launch import variables_of
 from bench.session.process import environment
 from bench.worker.cluster import messages
-from bench.worker.cluster.chief import ending, lost, tensorflow_version
+from bench.worker.cluster.losing import ending, lost
 from bench.worker.cluster.messages import Begin, End, Hello, Lost, line
 from bench.worker.protocol import Start
 
@@ -66,7 +66,7 @@ def serve(
                 )
             time.sleep(RETRY_SECONDS)
             continue
-        hello = Hello(index=index, port=messages.free_port(), tensorflow=tensorflow_version())
+        hello = Hello(index=index, port=messages.free_port(), tensorflow=installed.tensorflow_version())
         order = _order(connection, hello)
         if isinstance(order, End):
             return
@@ -75,9 +75,7 @@ def serve(
             if not told:
                 tell(f"worker {index} of {host} started")
                 told = True
-            threading.Thread(
-                target=_run, args=(connection, order.start, localize, failed), daemon=True
-            ).start()
+            threading.Thread(target=_run, args=(connection, order.start, localize, failed), daemon=True).start()
         else:  # the first host has ended, or does not want this worker
             connection.close()
             time.sleep(RETRY_SECONDS)

@@ -40,6 +40,14 @@ TrialMember = tuple[Result, WorkerSample]
 """A result and the worker that measures for it."""
 
 
+class ClusterLost(Exception):
+    """Another host is gone. `failure` says why."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
 def fits(size: float) -> bool:
     """Return whether `size` more bytes fit into memory, with a reserve of a fifth for growth."""
     return 1.2 * size <= memory_available()
@@ -228,13 +236,20 @@ class Launcher:
 
     @contextmanager
     def guard(self, result: Result, worker: WorkerSample) -> Iterator[None]:
-        """If the worker fails, only its own result fails."""
+        """If the worker fails, only its own result fails.
+
+        Raises:
+            ClusterLost: Another host is gone, without which the remaining results would wait in vain.
+        """
         try:
             yield
         except WorkerEnded as ended:
             worker.fail(ended.failure)
             result.failure = ended.failure
             self._save(result)
+            elsewhere = self._cluster is not None and bool(self._cluster(result.spec).hosts)
+            if elsewhere and ended.failure.kind in ("rendezvous", "lost-worker"):
+                raise ClusterLost(ended.failure) from None
 
     def abandon(self, message: str = "the run was interrupted") -> None:
         """End every worker that is still alive, suspended or not.

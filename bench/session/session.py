@@ -21,7 +21,7 @@ from bench.publish.recorder import Recorder
 from bench.session import one_off, rounds, stopping
 from bench.session.design import Design
 from bench.session.interleave import Interleaving
-from bench.session.launch import Launcher, TrialMember
+from bench.session.launch import ClusterLost, Launcher, TrialMember
 from bench.session.progress import ProgressReporter
 from bench.session.recognize import recognize
 from bench.session.results import conclude, copy_common, new_results
@@ -102,6 +102,9 @@ class Session:
         except OutOfTime:
             self.launcher.abandon("the time limit was reached")
             reason = "max-time"
+        except ClusterLost as lost:
+            self.launcher.abandon(lost.failure.message)
+            reason = "failed"
         except Interrupted:
             self.launcher.abandon()
             self._conclude("interrupted")

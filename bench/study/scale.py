@@ -123,9 +123,12 @@ class ScaleStudy:
         """Return what the results so far show.
 
         Raises:
-            RunFailed: One worker alone could not be measured.
+            RunFailed: One worker alone could not be measured, or another host is gone.
         """
         first = self.results[0]
+        gone = [r.failure for r in self.results if r.failure and r.failure.kind in ("rendezvous", "lost-worker")]
+        if gone and self.cluster.hosts:
+            raise RunFailed(gone[0].message, gone[0].hint)
         if first.failure is not None:
             raise RunFailed(f"cannot measure {first.spec.label}: {first.failure.message}", first.failure.hint)
         return scaling_of(self.results, self.settings.threshold)
@@ -276,7 +279,9 @@ def _cpus_of_each(count: int) -> int:
         NotApplicable: There are too few CPUs, or processes cannot be pinned.
     """
     if sys.platform != "linux":
-        raise NotApplicable("several workers on one machine need Linux, which can pin processes to CPUs", "Use --hosts.")
+        raise NotApplicable(
+            "several workers on one machine need Linux, which pins them to CPUs", "Use --hosts."
+        )
     cpus = len(os.sched_getaffinity(0))
     if cpus < count:
         raise NotApplicable(

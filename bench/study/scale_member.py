@@ -48,9 +48,7 @@ def _localized(start: Start, own: Spec, settings: RunSettings, scratch: Path) ->
         DataError: The program or its data differ from those of the first host.
     """
     if (own.file_sha256, own.data.sha256) != (start.spec.file_sha256, start.spec.data.sha256):
-        raise DataError(
-            f"{own.title} or its data differ from those on worker 0", "Copy the same files to every host."
-        )
+        raise DataError(f"{own.title} or its data differ from those on worker 0", "Copy the same files to every host.")
     spec = start.spec.model_copy(update={"file": own.file, "data": own.data})
     if start.script is None:
         return start.model_copy(update={"spec": spec})

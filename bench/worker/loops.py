@@ -12,8 +12,8 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.model.spec import Loop
-from bench.worker.cluster.strategy import ReducedLosses, average_gradients, distributed
 from bench.worker.batches import fit_arguments, is_smaller, pipeline, pool
+from bench.worker.cluster.strategy import ReducedLosses, distributed, train_as_one
 from bench.worker.examples import as_tuple
 from bench.worker.rig import Rig
 from bench.worker.timed_loop import TimedLoop
@@ -64,8 +64,8 @@ def total_loss(tf: Any, returned: Any) -> Any:
 def graph_step(rig: Rig, example: tuple[Any, ...]) -> Any:
     """Return the step as a `tf.function`, traced for the shapes of an example. It runs under the strategy, if any."""
     tf, strategy = rig.tf, rig.strategy
-    if rig.member is not None and rig.member.averages(own_step=has_own_step(rig)):
-        average_gradients(tf, strategy.num_replicas_in_sync)
+    if strategy and strategy.num_replicas_in_sync > 1 and has_own_step(rig):
+        train_as_one(tf, strategy.num_replicas_in_sync)
     step = python_step(rig)
     function = tf.function(distributed(strategy, step) if strategy else step, jit_compile=bool(rig.spec.xla))
     with tf.device(rig.ctx.device):

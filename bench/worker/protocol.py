@@ -74,9 +74,9 @@ class ClusterRun(WorkerMessage):
 class Start(WorkerMessage):
     """The first order: set up for a spec.
 
-    `cluster` is set if the spec has workers. With `full`, train the whole program instead of timing blocks. `script` is set if the spec is a script's. `spawned`
-    is the parent's wall clock just before it started the worker; the time of the interpreter's start is counted from
-    it.
+    `cluster` is set if the spec has workers. With `full`, train the whole program instead of timing blocks. `script` is
+    set if the spec is a script's. `spawned` is the parent's wall clock just before it started the worker; the time of
+    the interpreter's start is counted from it.
     """
 
     do: Literal["start"] = "start"

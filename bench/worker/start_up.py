@@ -94,9 +94,7 @@ def load_workload(phases: Phases, spec: Spec, tf: Any, device: str, member: Memb
         _load=lambda name: datasets.load(spec.data.model_copy(update={"name": name}), spec.seed),
     )
     what_ifs = WhatIfs(tf, spec.what_ifs, spec.xla)
-    return Rig(
-        tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=phases.send, what_ifs=what_ifs, member=member
-    )
+    return Rig(tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=phases.send, what_ifs=what_ifs, member=member)
 
 
 def build(phases: Phases, rig: Any, draw_weights: bool) -> float:

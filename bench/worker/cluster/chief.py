@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import signal
 import socket
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ from pydantic import ValidationError
 from bench.machine import installed, system
 from bench.model.failure import Failure
 from bench.model.spec import Spec
+from bench.worker.cluster.losing import ending, lost
 from bench.worker.cluster.messages import (
     FROM_PEER,
     Begin,
@@ -57,9 +57,7 @@ class Peer:
         process: its process, if it runs on this machine.
     """
 
-    def __init__(
-        self, hello: Hello, connection: socket.socket, process: subprocess.Popen[bytes] | None = None
-    ) -> None:
+    def __init__(self, hello: Hello, connection: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
         self.index = hello.index
         self.port = hello.port
         self.tensorflow = hello.tensorflow
@@ -90,6 +88,13 @@ class Peer:
             return self._reports.get(timeout=LONGEST_HELLO)
         except Empty:
             return []
+
+    def close(self) -> None:
+        """End the connection, and so the worker."""
+        self.failure = self.failure or lost("the connection was closed")
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
 
     def _read(self, on_lost: Callable[[Failure], None]) -> None:
         failure = None
@@ -132,20 +137,6 @@ class Peer:
         return lost(f"worker {self.index} {ending(code)}")
 
 
-def lost(message: str) -> Failure:
-    """Return the failure that a worker is gone."""
-    return Failure(kind="lost-worker", message=message, hint="The other workers were ended. Start the run again.")
-
-
-def ending(code: int) -> str:
-    """Return how a process ended, in words, such as "was killed by SIGKILL"."""
-    if code >= 0:
-        return f"ended with exit code {code}"
-    with contextlib.suppress(ValueError):
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"was killed by signal {-code}"
-
-
 class Cluster:
     """All workers of a spec, as the first one sees them.
 
@@ -167,6 +158,11 @@ class Cluster:
                 return found
             time.sleep(0.05)
         return None
+
+    def close(self) -> None:
+        """End all other workers."""
+        for peer in self.peers:
+            peer.close()
 
     def step_seconds(self) -> list[float]:
         """Return the typical seconds per step of the others; empty if one has timed none."""
@@ -191,10 +187,11 @@ def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Clus
     count = workers.count
     if count == 1:
         return Cluster(run, [])
-    own = tensorflow_version()
+    own = installed.tensorflow_version()
     peers = [*(_arriving(run, count) if run.hosts else _started(run, count, own))]
     for peer in peers:
         if peer.tensorflow != own:
+            Cluster(run, peers).close()
             raise ClusterError(
                 Failure(
                     kind="rendezvous",
@@ -211,11 +208,6 @@ def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Clus
         update = {"cluster": run.model_copy(update={"index": peer.index}), "script": script}
         peer.send(Begin(start=start.model_copy(update=update)))
     return Cluster(run, peers)
-
-
-def tensorflow_version() -> str:
-    """Return the version of TensorFlow that this Python would import."""
-    return (installed.tensorflow() or ("", "none"))[1]
 
 
 def _script(script: ScriptRun | None, index: int) -> ScriptRun | None:
@@ -256,6 +248,7 @@ def _arriving(run: ClusterRun, count: int) -> Iterator[Peer]:
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
+                Cluster(run, list(arrived.values())).close()
                 raise ClusterError(_missing(set(range(1, count)) - arrived.keys(), run)) from None
             connection.settimeout(LONGEST_HELLO)
             hello = next(_messages(connection), None)
@@ -263,7 +256,9 @@ def _arriving(run: ClusterRun, count: int) -> Iterator[Peer]:
                 connection.close()
                 continue
             connection.settimeout(None)
-            arrived[hello.index] = Peer(hello, connection)  # one that lost its connection comes again
+            if hello.index in arrived:  # it lost its connection, and comes again
+                arrived[hello.index].close()
+            arrived[hello.index] = Peer(hello, connection)
     yield from (arrived[index] for index in sorted(arrived))
 
 
@@ -300,7 +295,7 @@ def _resolve(index: int, host: str) -> None:
 
 def _missing(indexes: set[int], run: ClusterRun) -> Failure:
     names = " and ".join(f"worker {index} ({run.hosts[index]})" for index in sorted(indexes))
-    minutes = f"{run.wait_seconds / 60:.0f} min" if run.wait_seconds >= 120 else f"{run.wait_seconds:.0f} s"
+    minutes = f"{run.wait_seconds / 60:.0f} min" if run.wait_seconds >= 120 else f"{run.wait_seconds:.3g} s"
     return Failure(
         kind="rendezvous",
         message=f"{names} never came within {minutes}",
@@ -317,4 +312,3 @@ def _messages(connection: socket.socket) -> Iterator[FromPeer]:
             *lines, rest = (rest + data).split(b"\n")
             for text in lines:
                 yield FROM_PEER.validate_json(text)
-

@@ -53,7 +53,3 @@ class Member:
     def start(self, tf: Any) -> None:
         """Make the strategy. TensorFlow must not have run an operation yet."""
         self.strategy = strategy.make(tf, self.spec, self.run)
-
-    def averages(self, own_step: bool) -> bool:
-        """Whether optimizers must average gradients: in a program's own step, which knows of no other worker."""
-        return own_step and self.strategy is not None and self.strategy.num_replicas_in_sync > 1

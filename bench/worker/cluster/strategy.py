@@ -52,25 +52,30 @@ def _keep_suspended_workers(count: int) -> None:
     from tensorflow.python.eager import context
 
     try:
-        from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
+        from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2 as config
     except ImportError:  # before 2.13
-        from tensorflow.core.protobuf import coordination_config_pb2
+        from tensorflow.core.protobuf import coordination_config_pb2 as config
+    options: dict[str, Any] = {"coordinated_jobs": ["worker"]}  # as 2.10 takes it
+    if hasattr(config, "CoordinatedJob"):
+        options = {
+            "coordinated_jobs": [config.CoordinatedJob(name="worker", num_tasks=count)],
+            "shutdown_barrier_timeout_in_ms": 1000,
+        }
     context.context().configure_coordination_service(
         service_type="standalone",
         service_leader="/job:worker/replica:0/task:0",
         heartbeat_timeout_in_ms=HEARTBEAT_SECONDS * 1000,
         cluster_register_timeout_in_ms=REGISTER_SECONDS * 1000,
-        shutdown_barrier_timeout_in_ms=1000,
-        coordinated_jobs=[coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=count)],
+        **options,
     )
 
 
 def distributed(strategy: Any, step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a step that runs under a strategy, as a plain function of one batch of this worker."""
+    """Return a function, such as a step, that runs as the replica of this worker."""
 
     @functools.wraps(step)
-    def run(*batch: Any) -> Any:
-        return strategy.experimental_local_results(strategy.run(step, args=batch))[0]
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return strategy.experimental_local_results(strategy.run(step, args=args, kwargs=kwargs))[0]
 
     return run
 
@@ -98,11 +103,16 @@ class ReducedLosses:
         return value
 
 
-def average_gradients(tf: Any, replicas: int) -> None:
-    """Let Keras' optimizers average the gradients of the workers. By default they add them up.
+def train_as_one(tf: Any, replicas: int) -> None:
+    """Let a program's own step train as one of several workers. It computes the mean over its own batch.
 
-    A program's own step computes the mean over its own batch. The mean of these gradients is that of the whole batch.
+    The mean of the workers' gradients is the gradient of the whole batch, so Keras' optimizers average them. By default
+    they add them up, and Keras' losses divide by the number of workers, or refuse to compute the mean (Keras 2).
     """
+    if getattr(train_as_one, "done", False):
+        return
+    train_as_one.done = True  # type: ignore[attr-defined]
+    _keep_losses(tf)
     optimizer = tf.keras.optimizers.Optimizer
     name = "apply" if hasattr(optimizer, "apply") else "apply_gradients"
     original = getattr(optimizer, name)
@@ -120,3 +130,15 @@ def average_gradients(tf: Any, replicas: int) -> None:
         return original(self, zip(scaled(values), variables, strict=True), *args, **kwargs)
 
     setattr(optimizer, name, apply)
+
+
+def _keep_losses(tf: Any) -> None:
+    """Let Keras' losses return the mean of this worker's batch. Keras has no public function for it."""
+    if tf.keras.__version__.startswith("2."):
+        auto, mean = tf.keras.losses.Reduction.AUTO, tf.keras.losses.Reduction.SUM_OVER_BATCH_SIZE
+        loss_class = tf.keras.losses.Loss
+        loss_class._get_reduction = lambda self: mean if self.reduction == auto else self.reduction
+        return
+    from keras.src.losses import loss
+
+    loss.scale_loss_for_distribution = lambda value: value

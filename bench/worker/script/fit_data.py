@@ -16,17 +16,18 @@ KEPT_BATCHES = 32
 """Batches of a generator that are kept, and used again when it ends."""
 
 
-def obstacle(tf: Any, model: Any, arguments: Mapping[str, Any]) -> str | None:
+def obstacle(tf: Any, model: Any, arguments: Mapping[str, Any], given: Any = None) -> str | None:
     """Return why devbench cannot train as a call of `fit` does in its own loops, as a clause. None if it can.
 
     Args:
         tf: TensorFlow.
         model: the model.
         arguments: the arguments by name.
+        given: the strategy that devbench gave the script. None if it gave none.
     """
     x, class_weight = arguments.get("x"), arguments.get("class_weight")
     strategy = getattr(model, "distribute_strategy", None)
-    if strategy is not None and not type(strategy).__name__.startswith("_Default"):
+    if strategy is not None and strategy is not given and not type(strategy).__name__.startswith("_Default"):
         return f"the model trains under a {type(strategy).__name__}"
     if isinstance(x, tf.data.Dataset):
         is_pair = isinstance(x.element_spec, tuple) and len(x.element_spec) == 2

@@ -24,6 +24,7 @@ from bench.model.recognition import StepSource
 from bench.registry.program_errors import is_program
 from bench.worker.channel import Channel
 from bench.worker.cluster.member import Member
+from bench.worker.cluster.strategy import train_as_one
 from bench.worker.failure import ProgramFailed
 from bench.worker.phases import Phases
 from bench.worker.protocol import Note, PhaseEnded, PrintedRead, Start
@@ -62,10 +63,12 @@ class _FitReplay:
         seen: knows which line makes a call.
         target: the call.
         batch: the examples per step, if they are not as in the script.
+        strategy: the strategy that the script runs under. None if devbench gave it none.
     """
 
-    def __init__(self, tf: Any, seen: Observation, target: StepSource, batch: int | None) -> None:
+    def __init__(self, tf: Any, seen: Observation, target: StepSource, batch: int | None, strategy: Any) -> None:
         self._tf = tf
+        self._strategy = strategy
         self._batch = batch
         self._model: Any = None
         self._arguments: dict[str, Any] = {}
@@ -102,7 +105,7 @@ class _FitReplay:
             NotApplicable: devbench cannot train as it does.
         """
         tf, model, arguments = self._tf, self._model, self._arguments
-        if reason := fit_data.obstacle(tf, model, arguments):
+        if reason := fit_data.obstacle(tf, model, arguments, self._strategy):
             raise NotApplicable(f"{place} cannot be replayed, because {reason}")
         p = SimpleNamespace(epochs=int(arguments.get("epochs") or 1))
         data, batch = fit_data.training_data(tf, arguments)
@@ -163,10 +166,12 @@ class _Capture:
     def _on_tensorflow(self, tf: Any) -> None:
         self.channel.send(PhaseEnded(phase="import", seconds=self.imports.seconds))
         self._tf, self._device = tf, settings.configure(tf, self.spec, self.seeds)
+        strategy = None
         if self.member is not None:
             self.member.start(tf)
-            if self.member.strategy is not None:
-                self.scope.enter_context(self.member.strategy.scope())
+            strategy = self.member.strategy
+        if strategy is not None:
+            self.scope.enter_context(strategy.scope())
         self.phases.enter("build")
         file, folder = Path(self.place.file), Path(self.place.folder)
         seen = Observation(
@@ -178,9 +183,11 @@ class _Capture:
             root=folder,
         )
         if self.target.kind == "fit":
-            self.steps = _FitReplay(tf, seen, self.target, self.spec.params.get("batch"))
+            self.steps = _FitReplay(tf, seen, self.target, self.spec.params.get("batch"), strategy)
         else:
-            self.steps = FunctionCalls(tf, seen, self.target, Captured)
+            if strategy is not None and strategy.num_replicas_in_sync > 1:
+                train_as_one(tf, strategy.num_replicas_in_sync)
+            self.steps = FunctionCalls(tf, seen, self.target, Captured, strategy)
 
     def _rig(self, defined: Mapping[str, Any], p: Any) -> Any:
         from bench.worker.rig import Rig

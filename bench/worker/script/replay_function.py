@@ -12,6 +12,7 @@ import numpy as np
 
 from bench.errors import NotApplicable
 from bench.model.recognition import StepSource
+from bench.worker.cluster.strategy import distributed
 from bench.worker.script.calls import Observation
 
 CALLS = 8
@@ -52,10 +53,15 @@ class FunctionCalls:
         seen: knows which line makes a call.
         target: the loop whose calls are captured.
         stop: unwinds the script, once there are enough.
+        strategy: the strategy of `tf.distribute` that the calls run under. None if there is none.
     """
 
-    def __init__(self, tf: Any, seen: Observation, target: StepSource, stop: type[BaseException]) -> None:
+    def __init__(
+        self, tf: Any, seen: Observation, target: StepSource, stop: type[BaseException], strategy: Any = None
+    ) -> None:
         self._tf = tf
+        self._strategy = strategy
+        self._replicas: dict[Any, Any] = {}
         self._calls: list[Arguments] = []
         self._function: Any = None
         self._kind = type(tf.function(lambda: None))
@@ -69,7 +75,7 @@ class FunctionCalls:
                 raise stop
             seen.depth = 1
             try:
-                returned = original(function, *args, **kwargs)
+                returned = original(self._under_strategy(function), *args, **kwargs)
             finally:
                 seen.depth = 0
             name = getattr(function, "__name__", "function")
@@ -108,16 +114,25 @@ class FunctionCalls:
         shapes = [[tuple(part.shape) for part in batch] for batch in batches]
         cycle = itertools.cycle([batch for batch, shape in zip(batches, shapes, strict=True) if shape == shapes[0]])
         args, kwargs = first
-        variables = self._function.get_concrete_function(*args, **kwargs).variables
+        variables = self._under_strategy(self._function).get_concrete_function(*args, **kwargs).variables
+        function = self._function if self._strategy is None else self._function.python_function
 
         def step(*batch: Any) -> Any:
             parts = iter(batch)
             filled = [next(parts) if is_batch(leaf) else leaf for leaf in leaves]
             args, kwargs = tf.nest.pack_sequence_as(first, filled)
-            return _number(tf, self._function(*args, **kwargs), variables)
+            return _number(tf, function(*args, **kwargs), variables)
 
         offered = {"inputs": lambda: next(cycle), "step": lambda: step, "SAME_ANSWER": False}
         return offered, SimpleNamespace(epochs=1)
+
+    def _under_strategy(self, function: Any) -> Any:
+        """Return a function that runs as a replica of the strategy. It may not be a `tf.function` within another."""
+        if self._strategy is None:
+            return function
+        if function not in self._replicas:
+            self._replicas[function] = self._tf.function(distributed(self._strategy, function.python_function))
+        return self._replicas[function]
 
 
 def _number(tf: Any, value: Any, variables: Any) -> Any:

@@ -1,0 +1,22 @@
+"""How the loss of a worker is described."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+
+from bench.model.failure import Failure
+
+
+def lost(message: str) -> Failure:
+    """Return the failure that a worker is gone."""
+    return Failure(kind="lost-worker", message=message, hint="The other workers were ended. Start the run again.")
+
+
+def ending(code: int) -> str:
+    """Return how a process ended, in words, such as "was killed by SIGKILL"."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"was killed by signal {-code}"

@@ -1,0 +1,230 @@
+"""Several workers that train together: they compute what one computes, and whatever happens to one is reported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from devbench_process import CompletedRun, DevbenchProcess, run_devbench, start_devbench, survivors
+
+from bench.analyse.same_answer import equal_losses
+from bench.model.result import Result
+from bench.model.scaling import ScalingStudy
+from bench.worker.cluster.messages import free_port
+
+pytestmark = [pytest.mark.needs("posix"), pytest.mark.timeout(900)]
+
+TRAINS = """
+import numpy as np
+import tensorflow as tf
+from pydantic import BaseModel
+
+class Params(BaseModel):
+    batch: int = 32
+
+def data(p, ctx):
+    return ctx.rng.normal(size=(320, 16)).astype("float32"), ctx.rng.integers(0, 4, 320)
+
+def model(p):
+    model = tf.keras.Sequential([tf.keras.layers.Input((16,)), tf.keras.layers.Dense(64), tf.keras.layers.Dense(4)])
+    model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+"""
+
+OWN_STEP = (
+    TRAINS
+    + """
+def step(model):
+    optimizer = tf.keras.optimizers.Adam()
+    loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def train(x, y):
+        with tf.GradientTape() as tape:
+            loss = loss_of(y, model(x, training=True)) + 0.001 * tf.reduce_mean(tf.square(model.trainable_variables[0]))
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return loss
+
+    return train
+"""
+)
+
+SCRIPT = """
+import numpy as np
+import tensorflow as tf
+
+x, y = np.random.normal(size=(320, 16)).astype("float32"), np.random.randint(0, 4, 320)
+model = tf.keras.Sequential([tf.keras.layers.Input((16,)), tf.keras.layers.Dense(64), tf.keras.layers.Dense(4)])
+model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+model.fit(x, y, batch_size=32, epochs=2)
+"""
+
+LOOP = """
+import numpy as np
+import tensorflow as tf
+
+x, y = np.random.normal(size=(320, 16)).astype("float32"), np.random.randint(0, 4, 320)
+model = tf.keras.Sequential([tf.keras.layers.Input((16,)), tf.keras.layers.Dense(4)])
+optimizer, loss_of = tf.keras.optimizers.Adam(), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+@tf.function
+def step(images, labels):
+    with tf.GradientTape() as tape:
+        loss = loss_of(labels, model(images, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+
+for epoch in range(20):
+    for images, labels in tf.data.Dataset.from_tensor_slices((x, y)).batch(32):
+        step(images, labels)
+"""
+
+BRIEF = ("--max-processes", "1", "--max-time", "20s")
+
+
+def program(folder: Path, text: str) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "trains.py"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def scaled(folder: Path, text: str, *options: str) -> tuple[CompletedRun, ScalingStudy]:
+    run = run_devbench(folder, "scale", program(folder, text), "--workers", "1,2", "--json", *BRIEF, *options)
+    assert run.code == 0, run.text()
+    return run, ScalingStudy.model_validate(json.loads(run.out)["scaling"])
+
+
+def by_label(run: CompletedRun) -> dict[str, Result]:
+    return {f"{r.spec.loop}, {r.spec.workers.label}": r for r in run.results if r.spec.workers is not None}
+
+
+@pytest.mark.parametrize("text", [TRAINS, OWN_STEP], ids=["Keras' step", "the program's own step"])
+def test_two_workers_that_share_each_batch_compute_the_losses_of_one(text: str, tmp_path: Path) -> None:
+    run, study = scaled(tmp_path, text)
+    results = by_label(run)
+    bare, two = (results[f"step, {name}"].samples[0] for name in ("no strategy", "2 workers"))
+    assert len(bare.first_losses) == 5
+    assert equal_losses(bare.first_losses, two.first_losses)
+    apart = results["step, 2 workers, no all-reduce"].samples[0]
+    assert not equal_losses(bare.first_losses, apart.first_losses)
+    assert len(apart.peer_step_seconds) == 1
+    (one, pair) = study.sizes
+    assert (one.workers, pair.workers, pair.refused, pair.failure) == (1, 2, None, None)
+    step = pair.step_seconds
+    assert step is not None
+    assert sum(part.seconds.value for part in pair.parts) == pytest.approx(step.value, rel=0.05)
+    assert [part.name for part in pair.parts] == ["ideal", "strategy", "input", "batch", "waiting", "all-reduce"]
+    assert pair.all_reduce_bytes == two.facts.gradient_bytes == (16 * 64 + 64 + 64 * 4 + 4) * 4
+    assert all(r.purpose == ("run" if "1 worker" in name or name == "step, 2 workers" else "scale")
+               for name, r in results.items())  # fmt: skip
+
+
+def test_under_weak_scaling_each_worker_has_whole_batches(tmp_path: Path) -> None:
+    _, study = scaled(tmp_path, TRAINS, "--scaling", "weak")
+    one, pair = study.sizes
+    assert one.examples_per_second is not None
+    assert pair.examples_per_second is not None
+    assert pair.step_seconds is not None
+    assert pair.examples_per_second.value * pair.step_seconds.value == pytest.approx(64, rel=1e-3)
+
+
+@pytest.mark.parametrize("text", [SCRIPT, LOOP], ids=["fit", "a loop of its own"])
+def test_a_script_runs_unchanged_under_a_strategy(text: str, tmp_path: Path) -> None:
+    run, study = scaled(tmp_path, text)
+    assert [(size.workers, size.refused, size.failure) for size in study.sizes] == [(1, None, None), (2, None, None)]
+    if text is SCRIPT:
+        results = by_label(run)
+        losses = [results[f"step, {name}"].samples[0].first_losses for name in ("no strategy", "2 workers")]
+        assert equal_losses(*losses)
+
+
+def test_a_batch_that_does_not_divide_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    run = run_devbench(tmp_path, "scale", program(tmp_path, TRAINS), "--workers", "2", "--param", "batch=33")
+    assert run.code == 2
+    assert "a batch of 33 examples does not divide among 2 workers" in run.text()
+    assert "--param batch=32" in run.text()
+    assert run.results == []
+
+
+def test_more_workers_than_cpus_are_refused(tmp_path: Path) -> None:
+    run = run_devbench(tmp_path, "scale", program(tmp_path, TRAINS), "--workers", "1000")
+    assert run.code == 2
+    assert "1000 workers need at least 1000 CPUs" in run.text()
+
+
+def peers(run: DevbenchProcess) -> list[psutil.Process]:
+    """Return the processes of workers that are not the first, the newest last."""
+    found = [process for process in run.workers() if "bench.worker.peer" in " ".join(process.cmdline())]
+    return sorted(found, key=lambda process: process.create_time())
+
+
+@contextmanager
+def two_hosts(folder: Path, *options: str) -> Iterator[tuple[DevbenchProcess, DevbenchProcess]]:
+    """Start two hosts of one study on loopback, the first one first."""
+    words = ["scale", program(folder, TRAINS), "--workers", "2", "--hosts", "127.0.0.1,localhost"]
+    words += ["--port", str(free_port()), "--threads", "1", *BRIEF, *options]
+    with ExitStack() as stack:
+        first = stack.enter_context(start_devbench(folder / "0", *words, pipe_stderr=True, JOB_COMPLETION_INDEX="0"))
+        yield first, stack.enter_context(start_devbench(folder / "1", *words, JOB_COMPLETION_INDEX="1"))
+
+
+def test_hosts_meet_by_their_index_and_end_together(tmp_path: Path) -> None:
+    with two_hosts(tmp_path, "--json") as (first, other):
+        run = first.wait()
+        assert run.code == 0, run.text()
+        assert other.wait(60).code == 0
+    study = ScalingStudy.model_validate(json.loads(run.out)["scaling"])
+    assert [(size.workers, size.failure) for size in study.sizes] == [(1, None), (2, None)]
+    assert [part.name for part in study.sizes[1].parts][-2:] == ["waiting", "all-reduce"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [(signal.SIGKILL, "worker 1: its process was killed by SIGKILL"), (signal.SIGSTOP, "worker 1 does not answer")],
+    ids=["killed", "suspended"],
+)
+def test_a_worker_that_is_lost_ends_the_study_within_30_seconds(
+    sent: signal.Signals, message: str, tmp_path: Path
+) -> None:
+    with two_hosts(tmp_path) as (first, other):
+        first.wait_for("step, 2 workers, process 1: steady state")
+        children = [*first.workers(), *other.workers()]
+        start = time.monotonic()
+        os.kill(peers(other)[-1].pid, sent)
+        run = first.wait(40)
+        assert time.monotonic() - start < 30
+    assert run.code == 1
+    assert message in run.text()
+    failed = [result.failure for result in run.results if result.failure]
+    assert "lost-worker" in {failure.kind for failure in failed}
+    assert survivors(children) == []
+
+
+def test_a_host_that_never_comes_is_named(tmp_path: Path) -> None:
+    words: tuple[Any, ...] = ("--workers", "2", "--hosts", "127.0.0.1,localhost", "--port", str(free_port()))
+    text = program(tmp_path, TRAINS)
+    run = run_devbench(tmp_path, "scale", text, *words, "--threads", "1", *BRIEF, "--rendezvous-timeout", "2s")
+    assert run.code == 1
+    assert "worker 1 (localhost) never came within 2 s" in run.text()
+    assert "rendezvous" in {result.failure.kind for result in run.results if result.failure}
+
+
+def test_a_host_whose_file_differs_is_refused(tmp_path: Path) -> None:
+    words = ["--workers", "2", "--hosts", "127.0.0.1,localhost", "--port", str(free_port()), "--threads", "1", *BRIEF]
+    first, other = program(tmp_path / "a", TRAINS), program(tmp_path / "b", TRAINS + "\n# another version\n")
+    with ExitStack() as stack:
+        zero = stack.enter_context(start_devbench(tmp_path / "0", "scale", first, *words, "--index", "0"))
+        stack.enter_context(start_devbench(tmp_path / "1", "scale", other, *words, "--index", "1"))
+        run = zero.wait()
+    assert run.code == 1
+    assert "worker 1: trains or its data differ from those on worker 0" in run.text()

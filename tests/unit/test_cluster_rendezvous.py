@@ -1,0 +1,196 @@
+"""How the first worker meets workers on other hosts, with sockets in place of the others' processes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bench.machine import installed
+from bench.model.failure import Failure
+from bench.model.spec import Data, Spec, Threads, Workers
+from bench.worker.cluster import chief, messages
+from bench.worker.cluster.chief import Cluster, gather
+from bench.worker.cluster.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, line
+from bench.worker.failure import ClusterError
+from bench.worker.protocol import ClusterRun, Start
+
+VERSION = "2.21.0"
+
+
+OPEN: list[Any] = []
+"""What must be closed after a test."""
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+@pytest.fixture(autouse=True)
+def version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "tensorflow_version", lambda: VERSION)
+
+
+def spec(count: int = 2) -> Spec:
+    workers = Workers(count=count, strategy="multi-worker")
+    return Spec(
+        workload="mnist", backend="cpu", loop="step", threads=Threads(intra=1, inter=1), data=Data(kind="own"),
+        workers=workers,
+    )  # fmt: skip
+
+
+def start(port: int, hosts: list[str], wait_seconds: float = 5.0) -> Start:
+    run = ClusterRun(hosts=hosts, port=port, wait_seconds=wait_seconds)
+    return Start(spec=spec(len(hosts)), spawned=0.0, cluster=run)
+
+
+def arrive(port: int, index: int, tensorflow: str = VERSION) -> socket.socket:
+    """Connect to the first worker as another one, once it listens."""
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            connection = socket.create_connection(("127.0.0.1", port))
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    OPEN.append(connection)
+    connection.sendall(line(Hello(index=index, port=4000 + index, tensorflow=tensorflow)))
+    return connection
+
+
+def met(hosts: list[str], indexes: list[int], on_lost: Callable[[Failure], None], **options: Any) -> Any:
+    """Let workers arrive in an order. Return what `gather` returns, and the connections by index."""
+    port = messages.free_port()
+    connections: dict[int, socket.socket] = {}
+
+    def arrive_all() -> None:
+        for index in indexes:
+            connections[index] = arrive(port, index, **options)
+
+    thread = threading.Thread(target=arrive_all)
+    thread.start()
+    try:
+        order = start(port, hosts)
+        cluster = gather(order.spec, order, on_lost)
+        OPEN.append(cluster)
+        return cluster, connections
+    finally:
+        thread.join()
+
+
+def first_message(connection: socket.socket) -> Any:
+    with connection.makefile("rb") as lines:
+        return TO_PEER.validate_json(lines.readline())
+
+
+LOCAL = ["127.0.0.1"] * 3
+
+
+def test_each_worker_learns_its_index_and_where_all_of_them_listen() -> None:
+    cluster, connections = met(LOCAL, [2, 1], lambda failure: None)
+    assert isinstance(cluster, Cluster)
+    for index, connection in connections.items():
+        begin = first_message(connection)
+        assert isinstance(begin, Begin)
+        run = begin.start.cluster
+        assert run is not None
+        assert run.index == index
+        assert [address.rpartition(":")[2] for address in run.addresses][1:] == ["4001", "4002"]
+        assert run.addresses == cluster.run.addresses
+
+
+def test_a_worker_that_comes_twice_counts_once() -> None:
+    cluster, _ = met(LOCAL, [1, 1, 2], lambda failure: None)
+    assert [peer.index for peer in cluster.peers] == [1, 2]
+
+
+def test_a_stranger_is_turned_away() -> None:
+    cluster, _ = met(LOCAL, [7, 1, 2], lambda failure: None)
+    assert [peer.index for peer in cluster.peers] == [1, 2]
+
+
+def failure_of(order: Start) -> Failure:
+    with pytest.raises(ClusterError) as error:
+        gather(order.spec, order, lambda failure: None)
+    return error.value.failure
+
+
+def test_a_worker_that_never_comes_is_named_with_its_host() -> None:
+    failure = failure_of(start(messages.free_port(), ["127.0.0.1", "localhost"], wait_seconds=0.2))
+    assert failure.kind == "rendezvous"
+    assert failure.message == "worker 1 (localhost) never came within 0.2 s"
+
+
+def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        failure = failure_of(start(port, ["127.0.0.1", "localhost"]))
+    assert failure.message.startswith(f"worker 0 cannot listen on port {port}")
+    assert "--port" in failure.hint
+
+
+def test_a_name_that_does_not_resolve_is_named() -> None:
+    failure = failure_of(start(messages.free_port(), ["127.0.0.1", "worker-1.invalid"]))
+    assert failure.message.startswith("the host of worker 1, worker-1.invalid, does not resolve")
+
+
+def test_workers_with_two_versions_of_tensorflow_do_not_begin() -> None:
+    with pytest.raises(ClusterError) as error:
+        met(["127.0.0.1"] * 2, [1], lambda failure: None, tensorflow="2.20.0")
+    assert error.value.failure.message == "worker 1 has TensorFlow 2.20.0, worker 0 has 2.21.0"
+
+
+def lost_within(seconds: float, act: Callable[[socket.socket], None]) -> Failure:
+    """Return the failure that is reported after something happens to the connection to worker 1."""
+    failures: list[Failure] = []
+    noticed = threading.Event()
+
+    def on_lost(failure: Failure) -> None:
+        failures.append(failure)
+        noticed.set()
+
+    _, connections = met(["127.0.0.1"] * 2, [1], on_lost)
+    first_message(connections[1])
+    act(connections[1])
+    assert noticed.wait(seconds)
+    return failures[0]
+
+
+def test_a_connection_that_ends_is_noticed_at_once() -> None:
+    failure = lost_within(2, lambda connection: connection.shutdown(socket.SHUT_RDWR))
+    assert failure.kind == "lost-worker"
+    assert failure.message == "worker 1 is gone: the connection to it ended"
+
+
+def test_the_reason_that_a_worker_gives_is_reported() -> None:
+    reason = Lost(failure=Failure(kind="memory", message="out of memory"))
+    failure = lost_within(2, lambda connection: connection.sendall(line(reason)))
+    assert (failure.kind, failure.message) == ("memory", "worker 1: out of memory")
+
+
+def test_a_worker_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chief, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(chief, "UNANSWERED", 1)
+    failure = lost_within(5, lambda connection: None)
+    assert failure.message.startswith("worker 1 does not answer")
+
+
+def test_a_worker_that_answers_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chief, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(chief, "UNANSWERED", 1)
+    failures: list[Failure] = []
+    _, connections = met(["127.0.0.1"] * 2, [1], failures.append)
+    with connections[1].makefile("rb") as lines:
+        lines.readline()
+        for _ in range(5):
+            assert isinstance(TO_PEER.validate_json(lines.readline()), Ping)
+            connections[1].sendall(line(Pong()))
+    assert failures == []

@@ -1,0 +1,81 @@
+"""The part of the data that each of several workers computes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.errors import WorkloadError
+from bench.model.spec import Scaling
+from bench.worker.cluster.share import Share
+
+
+def shares(count: int, scaling: Scaling) -> list[Share]:
+    return [Share(index, count, scaling) for index in range(count)]
+
+
+@pytest.mark.parametrize("scaling", ["strong", "weak"])
+def test_the_workers_together_read_each_example_once_and_leave_out_what_fills_no_step(scaling: Scaling) -> None:
+    positions = [share.positions(examples=103, batch=8) for share in shares(4, scaling)]
+    used = 8 * (103 // 8) if scaling == "strong" else 32 * (103 // 32)
+    assert sorted(np.concatenate(positions)) == list(range(used))
+    assert len({len(own) for own in positions}) == 1
+
+
+def test_workers_that_share_a_batch_have_its_examples_in_order() -> None:
+    first, second = (share.positions(examples=16, batch=8) for share in shares(2, "strong"))
+    assert list(first) == [0, 1, 2, 3, 8, 9, 10, 11]
+    assert list(second) == [4, 5, 6, 7, 12, 13, 14, 15]
+
+
+def test_under_weak_scaling_a_worker_has_whole_batches() -> None:
+    first, second = (share.positions(examples=16, batch=4) for share in shares(2, "weak"))
+    assert list(first) == [0, 1, 2, 3, 8, 9, 10, 11]
+    assert list(second) == [4, 5, 6, 7, 12, 13, 14, 15]
+
+
+@pytest.mark.parametrize("batch", [9, 1])
+def test_a_batch_that_does_not_divide_among_the_workers_is_refused(batch: int) -> None:
+    with pytest.raises(WorkloadError, match=f"a batch of {batch} examples does not divide among 2 workers"):
+        Share(0, 2, "strong").positions(examples=100, batch=batch)
+
+
+def test_too_few_examples_for_a_step_of_all_workers_are_refused() -> None:
+    with pytest.raises(WorkloadError, match="20 examples do not fill a batch of 8 for each of 4 workers"):
+        Share(0, 4, "weak").positions(examples=20, batch=8)
+
+
+@pytest.mark.parametrize("scaling", ["strong", "weak"])
+def test_batches_are_divided_like_arrays(scaling: Scaling) -> None:
+    tf = pytest.importorskip("tensorflow")
+
+    def batches() -> Iterator[tuple[Any, ...]]:
+        for start in itertools.count(0, 4):
+            yield ({"a": np.arange(start, start + 4)}, np.arange(start, start + 4) * 10)
+
+    for share in shares(2, scaling):
+        divided = list(itertools.islice(share.of_batches(tf, batches()), 2))
+        read = np.concatenate([batch[0]["a"] for batch in divided])
+        assert list(read) == list(share.positions(examples=16, batch=4)[: len(read)])
+        assert all(list(inputs["a"] * 10) == list(labels) for inputs, labels in divided)
+
+
+@pytest.mark.parametrize("scaling", ["strong", "weak"])
+def test_every_worker_leaves_out_the_partial_batch_of_a_dataset(scaling: Scaling) -> None:
+    tf = pytest.importorskip("tensorflow")
+    dataset = tf.data.Dataset.range(11).batch(4).repeat()
+    for share in shares(2, scaling):
+        read = np.concatenate(list(share.of_dataset(tf, dataset).take(4).as_numpy_iterator()))
+        expected = share.positions(examples=8, batch=4)
+        assert list(read) == list(itertools.islice(itertools.cycle(expected), len(read)))
+
+
+def test_a_dataset_of_pairs_stays_one_of_pairs() -> None:
+    tf = pytest.importorskip("tensorflow")
+    dataset = tf.data.Dataset.range(8).map(lambda n: ({"x": n}, n)).batch(4).repeat()
+    inputs, labels = next(iter(Share(1, 2, "strong").of_dataset(tf, dataset)))
+    assert list(inputs["x"].numpy()) == list(labels.numpy()) == [2, 3]
