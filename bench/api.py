@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bench.model.plan import Group
     from bench.model.run_state import Listener
     from bench.model.scaling import ScalingStudy
-    from bench.model.spec import Scaling
+    from bench.model.spec import Scaling, Strategy
     from bench.model.sweep import Sweep
     from bench.publish.recorder import Recorder
     from bench.session.design import Design
@@ -166,6 +166,7 @@ def scale(
     settings: RunSettings,
     sizes: Sequence[int],
     scaling: Scaling = "strong",
+    strategy: Strategy = "multi-worker",
     cluster: Cluster | None = None,
     recorder: Recorder | None = None,
 ) -> ScalingStudy:
@@ -176,6 +177,7 @@ def scale(
         settings: All settings. `max_time` limits the whole study.
         sizes: Numbers of workers.
         scaling: strong: workers share each batch. weak: each worker has batches of its own.
+        strategy: multi-worker: a process for each worker. mirrored: a replica for each GPU of one process.
         cluster: The hosts of the workers. Default: all run on this machine.
         recorder: Saves and publishes results. Default: one made from the settings.
 
@@ -189,7 +191,7 @@ def scale(
 
     with _recorded(settings, f"scale {program}", recorder) as record:
         study = scaling_studies.ScaleStudy(
-            program, settings, record, sizes, scaling, cluster or scaling_studies.Cluster()
+            program, settings, record, sizes, scaling, strategy, cluster or scaling_studies.Cluster()
         )
         try:
             return study.run()

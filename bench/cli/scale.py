@@ -13,7 +13,7 @@ from bench.cli.options import duration, with_settings
 from bench.config import settings_errors
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted, RunFailed
-from bench.model.spec import Scaling
+from bench.model.spec import Scaling, Strategy
 
 if TYPE_CHECKING:
     from bench.model.scaling import ScalingStudy
@@ -37,6 +37,15 @@ def scale(
             rich_help_panel=PANEL,
         ),
     ] = "strong",
+    strategy: Annotated[
+        str,
+        typer.Option(
+            metavar="[multi-worker|mirrored]",
+            help="multi-worker: a process for each worker. mirrored: one process with a replica for each of its GPUs, "
+            "which runs fit. Default: multi-worker.",
+            rich_help_panel=PANEL,
+        ),
+    ] = "multi-worker",
     hosts: Annotated[
         str,
         typer.Option(
@@ -84,6 +93,8 @@ def scale(
     program = one_of(workload, module)
     if scaling not in ("strong", "weak"):
         raise settings_errors.invalid(scaling, "--scaling", "choose strong or weak")
+    if strategy not in ("multi-worker", "mirrored"):
+        raise settings_errors.invalid(strategy, "--strategy", "choose multi-worker or mirrored")
     names = tuple(name.strip() for name in hosts.split(",") if name.strip())
     cluster = Cluster(names, index if names else 0, port, duration(rendezvous_timeout, "--rendezvous-timeout"))
     sizes = _sizes(workers)
@@ -92,7 +103,9 @@ def scale(
         return
     measure(
         settings,
-        lambda recorder: api.scale(program, settings, sizes, cast("Scaling", scaling), cluster, recorder),
+        lambda recorder: api.scale(
+            program, settings, sizes, cast("Scaling", scaling), cast("Strategy", strategy), cluster, recorder
+        ),
         lambda study, interruption: _show(study, interruption, settings),
     )
 

@@ -94,8 +94,8 @@ class Data(Frozen):
 class Env(Frozen):
     """The Python environment of a worker, if it is not devbench's own."""
 
-    name: str = Field(description="how the user calls it")
-    python: Annotated[str, Role("ignored", reason="its packages count, not where it lies")] = Field(
+    name: str = Field(description="its name, as the user gave it")
+    python: Annotated[str, Role("ignored", reason="its packages count, not its location")] = Field(
         description="path of its interpreter"
     )
     version: str = Field(description="version of Python")

@@ -19,7 +19,7 @@ from bench.errors import NotApplicable, RunFailed, SettingsError, UsageError
 from bench.model.plan import Group, Planned
 from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
-from bench.model.spec import Loop, Scaling, Spec, Threads, Workers
+from bench.model.spec import Loop, Scaling, Spec, Strategy, Threads, Workers
 from bench.publish.recorder import Recorder
 from bench.session import cluster_agent, stopping
 from bench.session.design import Design, with_first
@@ -65,6 +65,7 @@ class ScaleStudy:
         recorder: Saves results and hears of progress.
         sizes: Numbers of workers.
         scaling: Whether workers share each batch.
+        strategy: The strategy of the workers.
         cluster: Where the workers run.
 
     Attributes:
@@ -76,6 +77,7 @@ class ScaleStudy:
     recorder: Recorder
     sizes: Sequence[int]
     scaling: Scaling = "strong"
+    strategy: Strategy = "multi-worker"
     cluster: Cluster = field(default_factory=Cluster)
     results: list[Result] = field(default_factory=list)
 
@@ -85,6 +87,8 @@ class ScaleStudy:
         self.id = self.recorder.new_id()
         _check_settings(self.settings)
         _check_cluster(self.sizes, self.cluster)
+        if self.strategy == "mirrored" and (self.cluster.hosts or self.scaling == "weak"):
+            raise SettingsError("the strategy mirrored takes neither --hosts nor weak scaling", "Use multi-worker.")
         self.cpus = None if self.cluster.hosts else _cpus_of_each(max(self.sizes))
 
     def run(self) -> ScalingStudy:
@@ -148,8 +152,11 @@ class ScaleStudy:
         if resolved.is_script:
             first = self._first_trial(program)
             resolved, self._recognition = with_script(resolved, first), first.recognition
-        loop: Loop = "step"
-        if reason := registry.obstacle(resolved.offers, resolved.not_loops, loop):
+        loop: Loop = "fit" if self.strategy == "mirrored" else "step"
+        if loop == "fit":
+            if reason := registry.obstacle(resolved.offers, resolved.not_loops, loop):
+                raise NotApplicable(f"{program.spec.title} cannot run under the strategy mirrored, because {reason}")
+        elif reason := registry.obstacle(resolved.offers, resolved.not_loops, loop):
             loop = "host-batches"
             if other := registry.obstacle(resolved.offers, resolved.not_loops, loop):
                 raise NotApplicable(f"{program.spec.title} cannot run with several workers, because {other or reason}")
@@ -162,7 +169,7 @@ class ScaleStudy:
         divides_input = has_input and loop == "step" and largest > 1
 
         def workers(count: int, **options: object) -> Workers:
-            fields = {"strategy": "multi-worker", "scaling": self.scaling if count > 1 else "strong", **options}
+            fields = {"strategy": self.strategy, "scaling": self.scaling if count > 1 else "strong", **options}
             return Workers(count=count, cpus=self.cpus, **fields)
 
         bare = workers(1, strategy="none")
@@ -171,13 +178,14 @@ class ScaleStudy:
             yield bare, "host-batches"
         for count in dict.fromkeys([1, *self.sizes]):
             yield workers(count), loop
-            if count > 1:
+            if count > 1 and self.strategy != "mirrored":  # its replicas always reduce their gradients
                 yield workers(count, reduce=False), loop
         if divides_input:
             yield workers(largest, reduce=False), "host-batches"
 
     def _level(self, program: Planned, workers: Workers, loop: Loop) -> Planned:
-        threads = self.settings.threads or self.cpus
+        replicas = workers.count if workers.strategy == "mirrored" else 1  # in one process
+        threads = (self.settings.threads or self.cpus or 0) * replicas
         spec = program.spec.model_copy(
             update={
                 "loop": loop,
@@ -279,9 +287,7 @@ def _cpus_of_each(count: int) -> int:
         NotApplicable: There are too few CPUs, or processes cannot be pinned.
     """
     if sys.platform != "linux":
-        raise NotApplicable(
-            "several workers on one machine need Linux, which pins them to CPUs", "Use --hosts."
-        )
+        raise NotApplicable("several workers on one machine need Linux, which pins them to CPUs", "Use --hosts.")
     cpus = len(os.sched_getaffinity(0))
     if cpus < count:
         raise NotApplicable(

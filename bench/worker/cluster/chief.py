@@ -185,7 +185,7 @@ def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Clus
     assert workers is not None
     assert run is not None
     count = workers.count
-    if count == 1:
+    if count == 1 or workers.strategy == "mirrored":
         return Cluster(run, [])
     own = installed.tensorflow_version()
     peers = [*(_arriving(run, count) if run.hosts else _started(run, count, own))]

@@ -46,9 +46,12 @@ class Member:
     def confine(self) -> None:
         """Restrict this process to the CPUs and the device of the worker. TensorFlow must not be imported yet."""
         if sys.platform == "linux" and self.run.cpus:
-            os.sched_setaffinity(0, self.run.cpus[self.run.index])
+            replicas = self.workers.strategy == "mirrored"  # all of them run in this process
+            own = [cpu for cpus in self.run.cpus for cpu in cpus] if replicas else self.run.cpus[self.run.index]
+            os.sched_setaffinity(0, own)
         if self.run.devices:
-            os.environ["CUDA_VISIBLE_DEVICES"] = self.run.devices[self.run.index]
+            devices = self.run.devices if self.workers.strategy == "mirrored" else [self.run.devices[self.run.index]]
+            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
 
     def start(self, tf: Any) -> None:
         """Make the strategy. TensorFlow must not have run an operation yet."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bench.backends import capabilities
+from bench.errors import DeviceAbsent
 from bench.model.spec import Spec
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import ClusterRun
@@ -32,6 +33,8 @@ def make(tf: Any, spec: Spec, cluster: ClusterRun) -> Any:
     if workers is None or workers.strategy == "none":
         return None
     is_gpu = capabilities(spec.backend).gpu
+    if workers.strategy == "mirrored":
+        return tf.distribute.MirroredStrategy(_replica_devices(tf, workers.count, is_gpu))
     communication = tf.distribute.experimental.CommunicationImplementation
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=communication.NCCL if is_gpu else communication.RING
@@ -42,6 +45,25 @@ def make(tf: Any, spec: Spec, cluster: ClusterRun) -> Any:
         os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": cluster.addresses}, "task": task})
         _keep_suspended_workers(workers.count)
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+def _replica_devices(tf: Any, count: int, is_gpu: bool) -> list[str]:
+    """Make a device for each replica available. Return their names.
+
+    Raises:
+        DeviceAbsent: there are fewer GPUs than replicas.
+    """
+    if not is_gpu:
+        part = tf.config.LogicalDeviceConfiguration()
+        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], [part] * count)
+        return [f"CPU:{index}" for index in range(count)]
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) < count:
+        raise DeviceAbsent(f"{count} replicas need as many GPUs, and TensorFlow sees {len(gpus)}", "Use fewer workers.")
+    tf.config.set_visible_devices(gpus[:count], "GPU")
+    for gpu in gpus[:count]:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    return [f"GPU:{index}" for index in range(count)]
 
 
 def _keep_suspended_workers(count: int) -> None:
