@@ -116,15 +116,13 @@ def test_the_curve_has_only_results_of_the_same_program_and_pool(hub: RunningHub
     assert "Scaling by the latest runs" not in get_page(hub, f"/results/{size_of(two, 2)}")
 
 
-def test_weak_and_strong_scaling_do_not_share_a_curve(hub: RunningHub) -> None:
-    two, four = job("a", 100, 2, 0.06), job("b", 200, 4, 0.04)
-    for result in four:
-        assert result.spec.workers
-        weak = result.spec.workers.model_copy(update={"scaling": "weak"})
-        result.spec = result.spec.model_copy(update={"workers": weak})
-        result.key = result.spec.key
-    fill(hub, *two, *four)
-    assert "Scaling by the latest runs" not in get_page(hub, f"/results/{size_of(two, 2)}")
+def test_weak_and_strong_scaling_share_no_curve_but_the_one_worker(hub: RunningHub) -> None:
+    strong, weak, wider = job("a", 100, 2, 0.06), *(job(f"w{n}", n, n // 100, 0.11, scaling="weak") for n in (400, 800))
+    fill(hub, *strong, *weak, *wider)
+    for results, workers, sizes in ((weak, 4, ["1", "4", "8"]), (wider, 1, ["1", "4", "8"]), (strong, 2, ["1", "2"])):
+        html = get_page(hub, f"/results/{size_of(results, workers)}")
+        shown = section(html, "Scaling by the latest runs")
+        assert re.findall(r'<th scope="row"><a[^>]*>(\w+)', shown) == sizes
 
 
 def test_a_size_that_failed_is_in_the_table_but_not_in_the_curve(hub: RunningHub) -> None:

@@ -11,7 +11,7 @@ from bench.analyse import stats
 from bench.model.interval import Interval
 from bench.model.result import Result
 from bench.model.scaling import Part, ScalingStudy, Size
-from bench.model.spec import Workers
+from bench.model.spec import Scaling, Workers
 
 BATCH = 128
 STEPS = {1: 0.104, 2: 0.060, 4: 0.040}
@@ -23,21 +23,27 @@ NOISE = (1.0, 1.012, 0.99, 1.004, 0.997)
 
 
 def scaling_results(
-    parent: str = "scaling", first: int = 200, steps: dict[int, float] | None = None, **changes: Any
+    parent: str = "scaling",
+    first: int = 200,
+    steps: dict[int, float] | None = None,
+    scaling: Scaling = "strong",
+    **changes: Any,
 ) -> list[Result]:
-    """Return the levels of a study with strong scaling.
+    """Return the levels of a study.
 
     Args:
         parent: Its id, and the group of its levels.
         first: The id of the first result, and the seconds after `MOMENT` when it was created.
         steps: Seconds of a step of each number of workers. Default: `STEPS`.
+        scaling: Whether workers share each batch. One worker has strong scaling in any study.
         changes: Fields of all results.
     """
     levels: list[tuple[Workers, float]] = [(Workers(count=1, strategy="none"), BARE)]
     for count, step in (steps or STEPS).items():
-        levels.append((Workers(count=count, strategy="multi-worker"), step))
+        workers = Workers(count=count, strategy="multi-worker", scaling=scaling if count > 1 else "strong")
+        levels.append((workers, step))
         if count > 1:
-            levels.append((Workers(count=count, strategy="multi-worker", reduce=False), 0.9 * step))
+            levels.append((workers.model_copy(update={"reduce": False}), 0.9 * step))
     return [
         _level(
             str(first + n), parent, workers, [step * NOISE[(n + k) % len(NOISE)] for k in range(len(NOISE))], **changes
@@ -57,6 +63,9 @@ def _level(name: str, parent: str, workers: Workers, steps: Sequence[float], **c
         parent=parent,
         purpose="run" if is_run else "scale",
     )
+    if not workers.reduce:  # each worker trains a model of its own, the last one most slowly
+        for sample, typical in zip(level.samples, steps, strict=True):
+            sample.peer_step_seconds = [typical] * (workers.count - 2) + [1.05 * typical]
     level.summary.examples_per_second = BATCH / stats.interval(steps).value
     return level
 

@@ -42,24 +42,31 @@ def latest_studies(connection: Connection, row: Any) -> dict[int, str]:
 
     Args:
         connection: to the database.
-        row: any run of the program in the pool. The others differ from it in the number of workers only.
+        row: any run of the program in the pool. The others differ from it in the number of workers only. One worker
+            belongs to both kinds of scaling.
     """
     same = [RESULTS.c[name] == getattr(row, name) for name in ("title", "backend", "loop", "pool")]
     rows = comparison_keys.latest(
         connection, RESULTS.c.parent, where=[*same, RESULTS.c.parent.is_not(None)], limit=KEYS
     )
     specs = {result.id: result.spec for result in result_queries.headers(connection, [row.id, *(r.id for r in rows)])}
-    program = _program(specs[row.id]) if row.id in specs else None
+    if row.id not in specs:
+        return {}
+    program = _program(specs[row.id])
+    same_program = [found for found in rows if found.id in specs and _program(specs[found.id]) == program]
+    own_study = [specs[row.id], *(specs[found.id] for found in same_program if found.parent == row.parent)]
+    scaling = next((spec.workers.scaling for spec in own_study if spec.workers and spec.workers.count > 1), "strong")
     studies: dict[int, str] = {}
-    for candidate in rows:  # the newest come first
-        spec = specs.get(candidate.id)
-        if program is not None and spec is not None and spec.workers is not None and _program(spec) == program:
-            studies.setdefault(spec.workers.count, candidate.parent)
+    for found in same_program:  # the newest come first
+        workers = specs[found.id].workers
+        if workers is not None and (workers.count == 1 or workers.scaling == scaling):
+            studies.setdefault(workers.count, found.parent)
     return dict(sorted(studies.items())[:STUDIES])
 
 
-def _program(spec: Spec) -> str | None:
-    """Return what names a program, whatever the number of its workers; None if it has no workers."""
+def _program(spec: Spec) -> str:
+    """Return what names a program, whatever the number of its workers and whether they share each batch."""
     if spec.workers is None:
-        return None
-    return spec.model_copy(update={"workers": spec.workers.model_copy(update={"count": 1})}).program_key
+        return spec.program_key
+    one = spec.workers.model_copy(update={"count": 1, "scaling": "strong"})
+    return spec.model_copy(update={"workers": one}).program_key
