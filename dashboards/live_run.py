@@ -6,12 +6,12 @@ from grafana_foundation_sdk.builders.dashboard import Dashboard
 
 from dashboards.other_metrics import other_metrics
 from dashboards.panels import BAD, FULL_WIDTH, GOOD, PLAIN, WARNING, Cells, heat, over_time, stacked, states
-from dashboards.parts import SELECTED, board, query
+from dashboards.parts import SELECTED, board, query, with_workers
 from dashboards.side_by_side import ALL_PHASES
 
 INFO = "devbench_run_info"
 INFO_LABELS = "workload, backend, loop, pool"
-WITH_LABELS_OF_ALL = f"on (run) group_left ({INFO_LABELS}) max by (run, {INFO_LABELS}) ({INFO})"
+WITH_LABELS_OF_ALL = f"on (run) group_left ({INFO_LABELS}) max by (run, {INFO_LABELS}) ({with_workers(INFO)})"
 WITH_LABELS = WITH_LABELS_OF_ALL.replace(INFO, f"{INFO}{{{SELECTED}}}")
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}}"
 RUN_LABELS = ("run", "workload", "backend", "pool", "loop")
@@ -39,9 +39,10 @@ def dashboard() -> Dashboard:
     state_numbers = " or ".join(
         f'{number} * (devbench_run_state{{state="{state}"}} == 1)' for number, state in enumerate(STATES, 1)
     )
+    latest = with_workers(f"last_over_time({INFO}{{{SELECTED}}}[$__range])")
     phases = (
         "max by (run, phase) (last_over_time(devbench_phase_seconds[$__range])) * on (run) "
-        f"group_left ({INFO_LABELS}) max by (run, {INFO_LABELS}) (last_over_time({INFO}{{{SELECTED}}}[$__range]))"
+        f"group_left ({INFO_LABELS}) max by (run, {INFO_LABELS}) ({latest})"
     )
     panels = [
         states(

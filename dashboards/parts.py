@@ -46,6 +46,16 @@ def rows(expression: str) -> Query:
     return now(expression).format(PromQueryFormat.TABLE)
 
 
+def with_workers(info: str) -> str:
+    """Return an info metric whose label `loop` also names the workers, if there are any: "step, 2 workers".
+
+    Args:
+        info: Query of an info metric with the label `workers`.
+    """
+    joined = f'label_join({info}, "loop", ", ", "loop", "workers")'
+    return f'label_replace({joined}, "loop", "$1", "loop", "(.*), ")'  # without workers, the label ends with the comma
+
+
 def variable(name: str, label: str, info: str) -> build.QueryVariable:
     """Return a variable that selects values of a label. Default: all, including series without the label."""
     values: dict[str, object] = {"query": f"label_values({info}, {name})", "refId": name}

@@ -11,12 +11,14 @@ from grafana_foundation_sdk.models.dashboard import DashboardLinkType, DynamicCo
 from bench.backends import reference
 from bench.model.comparison import THRESHOLD
 from bench.model.phase import START_PHASES
+from bench.model.spec import Workers
 from dashboards.panels import BAD, FULL_WIDTH, GOOD, PLAIN, Cells, bars, listing, matrix, stacked, steps
-from dashboards.parts import SELECTED, Query, board, now, rows
+from dashboards.parts import SELECTED, Query, board, now, rows, with_workers
 
 INFO = "devbench_result_info"
 INFO_LABELS = "workload, backend, loop, dtype, pool"
-WITH_LABELS = f"group_left ({INFO_LABELS}, program) max by (key, {INFO_LABELS}, program) ({INFO}{{{SELECTED}}})"
+NAMED = with_workers(f"{INFO}{{{SELECTED}}}")
+WITH_LABELS = f"group_left ({INFO_LABELS}, program) max by (key, {INFO_LABELS}, program) ({NAMED})"
 """Joins a metric with the labels of its result, once even if several hubs are scraped."""
 
 LEGEND = "{{workload}} on {{backend}} {{pool}} {{loop}} {{dtype}}"
@@ -28,6 +30,9 @@ PROGRAM_LABELS = "program, pool"
 
 CPU = f'workload=~"$workload", pool=~"$pool", backend="{reference()}"'
 """Selects the CPUs that devices are compared with."""
+
+SIZES = tuple(Workers(count=n, strategy="multi-worker").label for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
+"""Values of the label `workers` in the order of the table's columns. Others follow."""
 
 CURRENCIES = ("USD", "EUR", "GBP", "CHF", "JPY", "KRW", "INR")
 """Currencies that Grafana has units for. Others appear in the legend only."""
@@ -144,6 +149,8 @@ def dashboard() -> Dashboard:
     for name in CURRENCIES:
         cost.override_by_regexp(f"/^{name} /", [DynamicConfigValue("unit", f"currency{name}")])
     phases = f"{per_result('phase_seconds', 'phase', where=of_phases(ALL_PHASES))} * on (key) {WITH_LABELS}"
+    of_workers = f'max by (key, {INFO_LABELS}, workers) ({INFO}{{{SELECTED}, workers!=""}})'
+    rates = f"{per_result('examples_per_second')} * on (key) group_left ({INFO_LABELS}, workers) {of_workers}"
     panels = [
         typical_step,
         linked(
@@ -201,6 +208,14 @@ def dashboard() -> Dashboard:
         )
         .span(FULL_WIDTH)
         .no_value("No result of the workload transfer on a GPU"),
+        matrix(
+            "Throughput by number of workers",
+            "Examples per second of all workers together, at the typical step. The hub shows the speed-ups.",
+            "suffix:examples/s",
+            Cells(rates, RESULT_LABELS, "workers", SIZES),
+        )
+        .span(FULL_WIDTH)
+        .no_value("No result with several workers"),
         "Cost and energy",
         cost,
         linked(

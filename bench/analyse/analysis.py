@@ -1,4 +1,4 @@
-"""What a set of results says, as the report and the hub show it: a comparison, an explanation or a sweep."""
+"""What a set of results says, as the report and the hub show it: a comparison, explanation, sweep or scaling study."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.outcome import Outcome
+from bench.analyse.scaling import is_size, scaling_of
 from bench.analyse.sweep import first_points, sweep_of
 from bench.model.explanation import Explanation
 from bench.model.result import Result
+from bench.model.scaling import ScalingStudy
 from bench.model.sweep import Sweep
 
 
@@ -47,13 +49,36 @@ class Swept:
         return cls(sweep_of(results, threshold), results, first_points(results))
 
 
-Analysis = Outcome | Explained | Swept
+@dataclass(frozen=True)
+class Scaled:
+    """A scaling study with its results.
+
+    Args:
+        study: its sizes.
+        results: of all its levels, at least one of a size.
+    """
+
+    study: ScalingStudy
+    results: Sequence[Result]
+
+    @classmethod
+    def of(cls, results: Sequence[Result], threshold: float) -> Scaled:
+        """Return the scaling study that these results are the levels of. At least one is of a size."""
+        return cls(scaling_of(results, threshold), results)
+
+    @property
+    def sizes(self) -> list[Result]:
+        """The results of the sizes."""
+        return [result for result in self.results if is_size(result.spec)]
+
+
+Analysis = Outcome | Explained | Swept | Scaled
 
 
 def analyse(
     results: Sequence[Result], threshold: float, explanation: Explanation | None = None, is_sweep: bool = False
 ) -> Analysis:
-    """Return what a set of results says.
+    """Return what a set of results says. Results with the same parent, some of which are sizes, are a scaling study.
 
     Args:
         results: at least one.
@@ -65,4 +90,7 @@ def analyse(
         return Swept.of(results, threshold)
     if explanation is not None:
         return Explained(explanation, results, threshold)
+    parents = {result.parent for result in results}
+    if len(parents) == 1 and None not in parents and any(is_size(result.spec) for result in results):
+        return Scaled.of(results, threshold)
     return Outcome.of_group(results, threshold)

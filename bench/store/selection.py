@@ -1,6 +1,6 @@
 """Selects the results of a folder that get a chapter of a report.
 
-A chapter has an explanation, a sweep, a group, or results of one workload that were measured apart.
+A chapter has an explanation, a sweep, a scaling study, a group, or results of one workload that were measured apart.
 Of repeated runs only the newest is selected. A folder may hold more than fits in memory or in a report, so files are
 read one at a time, and only the results of one chapter are read completely.
 """
@@ -21,8 +21,8 @@ from bench.model.result import Purpose, Result
 from bench.model.spec import Spec
 from bench.store import files, headers
 
-ChapterKind = Literal["explanation", "sweep", "results"]
-KINDS: tuple[ChapterKind, ...] = ("explanation", "sweep", "results")
+ChapterKind = Literal["explanation", "sweep", "scaling", "results"]
+KINDS: tuple[ChapterKind, ...] = ("explanation", "sweep", "scaling", "results")
 
 CHAPTERS = 20
 """Chapters in one report. Further results are only listed."""
@@ -45,6 +45,7 @@ class Entry:
     title: str
     label: str
     backend: str
+    has_workers: bool
     status: str
     step: Interval | None
     processes: int
@@ -61,6 +62,7 @@ class ChapterEntries:
         hidden: results that belong here but are not shown: more than fit, or the what-ifs of an explanation.
         explanation: the explanation whose levels they are.
         sweep: whether they are the points of a sweep.
+        scaling: whether they are the levels of a scaling study.
     """
 
     members: list[Entry]
@@ -69,6 +71,7 @@ class ChapterEntries:
     hidden: list[Entry] = field(default_factory=list)
     explanation: Explanation | None = None
     sweep: bool = False
+    scaling: bool = False
 
     @property
     def newest(self) -> datetime:
@@ -148,6 +151,7 @@ def _entry(path: Path, result: Result, specs: dict[str, Spec]) -> Entry:
         title=result.spec.title,
         label=result.spec.label,
         backend=result.spec.backend,
+        has_workers=result.spec.workers is not None,
         status=result.status,
         step=result.summary.step_seconds,
         processes=max((interval.n for interval in _intervals(result)), default=0),
@@ -162,9 +166,11 @@ def _intervals(result: Result) -> Iterator[Interval]:
 
 
 def _chapter_key(entry: Entry, explanations: Mapping[str, Explanation]) -> tuple[ChapterKind, str]:
-    """Return what a result is shown with: its explanation if that exists, its sweep, or else its group."""
+    """Return what a result is shown with: its sweep, scaling study or explanation if that exists, or else its group."""
     if entry.purpose == "sweep" and entry.parent:
         return "sweep", entry.parent
+    if entry.has_workers and entry.parent:
+        return "scaling", entry.parent
     if entry.parent in explanations:
         return "explanation", entry.parent or ""
     return "results", entry.group
@@ -182,7 +188,8 @@ def _without_repeats(kind: ChapterKind, groups: Mapping[tuple[ChapterKind, str],
         if newer is not None:
             newer.runs += 1
             continue
-        chapter = ChapterEntries(group, grouped=kind != "results" or len(group) > 1, sweep=kind == "sweep")
+        grouped = kind != "results" or len(group) > 1
+        chapter = ChapterEntries(group, grouped=grouped, sweep=kind == "sweep", scaling=kind == "scaling")
         chapters.append(chapter)
         for identity in identities:
             by_identity.setdefault(identity, []).append((identities, chapter))
@@ -194,7 +201,7 @@ def _chapters(groups: Iterable[ChapterEntries], explanations: Mapping[str, Expla
     chapters, single = [], dict[str, list[ChapterEntries]]()
     for chapter in groups:
         first = chapter.members[0]
-        if chapter.sweep:
+        if chapter.sweep or chapter.scaling:
             chapters.append(chapter)
         elif first.parent in explanations:
             levels = [entry for entry in chapter.members if entry.purpose == "level"]

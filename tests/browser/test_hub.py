@@ -46,7 +46,8 @@ def paths(hub: RunningHub) -> list[str]:
     key = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["comparison_key"]
     return [
         "/", "/results", "/results/10", "/results/13", "/compare?baseline=10&other=11", f"/history/{key}",
-        "/explanations", "/explanations/why", "/sweeps/batches", "/runs", "/runs/ended", "/results/none",
+        "/explanations", "/explanations/why", "/sweeps/batches", "/results/204", "/scaling/scaling", "/runs",
+        "/runs/ended", "/results/none",
     ]  # fmt: skip
 
 

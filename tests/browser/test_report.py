@@ -18,6 +18,7 @@ from synthetic import (
     misplaced,
     sweep_results,
 )
+from synthetic_scaling import scaling_results
 
 from bench import api
 from bench.model.result import Summary
@@ -100,7 +101,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     repeated = [measured(str(40 + n), [0.02], group=str(40 + n), workload="mnist") for n in range(3)]
     transfer = measured("50", [], group="t", workload="transfer", summary=Summary(series={"to device": interval(0.1)}))
     analysed = ladder_results()
-    results = folder(path / "results", *loops, *long_names, *repeated, transfer, *analysed, *sweep_results())
+    results = folder(
+        path / "results", *loops, *long_names, *repeated, transfer, *analysed, *sweep_results(), *scaling_results()
+    )
     files.write_explanation(explanation(analysed), results)
     page = path / "report.html"
     page.write_text(html.render(compose(*api.report(results, 0.02)), "1.2.3"), encoding="utf-8")

@@ -11,6 +11,7 @@ from hubs import RunningHub
 from pages import DOCS, rows, section, spans
 from prometheus_client.parser import text_string_to_metric_families
 from synthetic import MOMENT, measured, misplaced, result
+from synthetic_scaling import scaling_results
 from test_hub_edits import edit
 from test_hub_runs import run, send
 
@@ -160,6 +161,14 @@ def test_only_the_info_metric_identifies_a_result(hub: RunningHub) -> None:
         assert not {"job", "instance", "pod"} & dict(pairs).keys()
         if name.startswith(METRIC_PREFIX) and not name.endswith("_info"):
             assert dict(pairs).keys() - {"key", "status", "phase", "scope", "direction", "currency"} == set()
+
+
+def test_the_info_metric_names_the_workers_of_a_result(hub: RunningHub) -> None:
+    hub.send(measured("1", [0.1]))
+    for level in scaling_results():
+        hub.send(level)
+    labels = sorted(labels["workers"] for labels, _ in samples_of(hub, "info"))
+    assert labels == ["", "1 worker", "2 workers", "4 workers"]
 
 
 def test_a_missing_bound_is_not_exported(hub: RunningHub) -> None:

@@ -17,6 +17,7 @@ import pytest
 import urllib3
 from hubs import POOL, TOKEN, HubProcess, RunningHub
 from synthetic import MOMENT, busy_machine, explanation, killed, ladder_results, measured, misplaced, sweep_results
+from synthetic_scaling import scaling_results
 from test_hub_runs import run, send
 
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS
@@ -66,6 +67,8 @@ def fill(hub: RunningHub) -> None:
         "14", [0.1, 0.1], group="d", loop="fit", environment=environment_in("t4"), placement=misplaced()
     )
     for result in (cpu, gpu, other, failed, misplaced_result, *ladder_results(), *sweep_results()):
+        hub.send(result)
+    for result in (*scaling_results(), *scaling_results("eight", 300, {1: 0.104, 8: 0.025})):
         hub.send(result)
     for n in range(12):
         step = 0.05 if n < 6 else 0.06
@@ -193,7 +196,7 @@ def test_a_finished_run_is_listed_with_a_link_to_its_results(hub: RunningHub) ->
     assert '<a href="/runs/two">2</a>' in page
 
 
-KINDS = {"", "results", "compare", "history", "explanations", "runs", "static", "api", "sweeps"}
+KINDS = {"", "results", "compare", "history", "explanations", "runs", "scaling", "static", "api", "sweeps"}
 
 
 def crawl(hub: RunningHub, root: str = "", passed: str = "") -> set[str]:
@@ -204,7 +207,7 @@ def crawl(hub: RunningHub, root: str = "", passed: str = "") -> set[str]:
         root: path under which a proxy serves the hub. All links must be below it.
         passed: the prefix that the proxy does not strip.
     """
-    queue, visited = [f"{root}/", f"{root}/results?purpose=sweep"], set()
+    queue, visited = [f"{root}/results?purpose=sweep&limit=2", f"{root}/"], set()
     visits = Counter[str]()
     while queue:
         path = queue.pop(0)

@@ -19,6 +19,7 @@ from prometheus_server import POOL, Prometheus, Series, prometheus, target_label
 
 from bench.model.failure import Failure
 from bench.model.result import Price, Result
+from bench.model.spec import Workers
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("prometheus", "prometheus-3")]
 
@@ -116,7 +117,8 @@ def hub_results(measured: list[Result]) -> Iterator[Result]:
     """Yield the results, completed with invented values that this machine cannot measure, and others derived from them.
 
     The others are results of a GPU with twice the speed, one of which failed, and earlier results of the same pool with
-    half a CPU. In those, the CPU is ten times as slow as now and the GPU twice as slow.
+    half a CPU. In those, the CPU is ten times as slow as now and the GPU twice as slow. There are also results of one
+    worker and of two workers, which have twice the throughput.
     """
     for index, result in enumerate(measured):
         cpu = result.model_copy(deep=True)
@@ -127,6 +129,7 @@ def hub_results(measured: list[Result]) -> Iterator[Result]:
             if sample.telemetry is not None:
                 sample.telemetry.package_joules = 10.0
         yield cpu
+        yield from (with_workers(cpu, count) for count in (1, 2))
         gpu = cpu.model_copy(deep=True)
         gpu.id = f"{cpu.id}-gpu"
         gpu.spec = cpu.spec.model_copy(update={"backend": "cuda"})
@@ -139,6 +142,16 @@ def hub_results(measured: list[Result]) -> Iterator[Result]:
         if index:
             gpu.status, gpu.failure = "failed", Failure(kind="crashed", message="invented")
         yield gpu
+
+
+def with_workers(result: Result, count: int) -> Result:
+    """Return the result of so many workers, with so many times the throughput."""
+    copy = result.model_copy(deep=True)
+    copy.id = f"{result.id}-{count}"
+    copy.spec = result.spec.model_copy(update={"workers": Workers(count=count, strategy="multi-worker")})
+    copy.key = copy.spec.key
+    copy.summary.examples_per_second = count * (result.summary.examples_per_second or 0)
+    return copy
 
 
 def earlier(result: Result, factor: float) -> Result:
@@ -215,3 +228,21 @@ if importlib.util.find_spec("bench.hub") is not None:
             loop: pytest.approx(summary.phases["import"].value / (summary.step_seconds.value / 2))
             for loop, summary in summaries.items()
         }
+
+    def test_the_throughput_by_number_of_workers_has_a_value_for_each_number(
+        hub_scraped: Prometheus, scraped: Any
+    ) -> None:
+        (rates,) = (query.expression for query in queries() if query.panel == "Throughput by number of workers")
+        series = {(item.labels["loop"], item.labels["workers"]): item.value for item in hub_scraped.query(rates)}
+        assert series == {
+            (result.spec.loop, workers): pytest.approx(count * result.summary.examples_per_second)
+            for result in scraped.results
+            for count, workers in ((1, "1 worker"), (2, "2 workers"))
+        }
+
+    def test_the_loop_of_a_result_names_its_workers_if_it_has_any(hub_scraped: Prometheus) -> None:
+        (rates,) = (query.expression for query in queries() if query.panel == "Throughput")
+        loops = sorted(item.labels["loop"] for item in hub_scraped.query(rates) if item.labels["backend"] == "cpu")
+        assert sorted(set(loops)) == [
+            "as-written", "as-written, 1 worker", "as-written, 2 workers", "step", "step, 1 worker", "step, 2 workers",
+        ]  # fmt: skip

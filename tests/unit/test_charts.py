@@ -13,10 +13,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from bench.render.charts import curves, phases, ratios, roofline, steps, timeline, waterfall
+from bench.render.charts import curves, phases, ratios, roofline, speedup, steps, timeline, waterfall
 from bench.render.charts.curves import CrossingMark, Line
 from bench.render.charts.phases import Segment
 from bench.render.charts.ratios import Ratio
+from bench.render.charts.speedup import SpeedUp
 from bench.render.charts.steps import Spread
 from bench.render.charts.timeline import TimelinePoint
 from bench.render.charts.vega_process import VEGA
@@ -34,6 +35,9 @@ CHARTS: dict[str, Callable[[], str]] = {
         [Line("a", [(1, 1, 0.9, 1.1), (2, 2, None, None)]), Line("b", [(1, 2, None, None), (2, 1, None, None)])],
         "batch",
         [CrossingMark(1.5, 1.2, None)],
+    ),
+    "speedup": lambda: speedup.draw(
+        [SpeedUp(1, 0.9, 0.8, 1.0), SpeedUp(2, 1.7, None, None), SpeedUp(8, 0.4, 0.2, 0.9)]
     ),
     "roofline": lambda: roofline.draw(3.0, 2e10, [("memory", 2e10), ("cache", 2e11)], 3e11),
     "timeline": lambda: timeline.draw([TimelinePoint(MOMENT, 1.0, 0.9, None), TimelinePoint(MOMENT, 2, 1, 3)], [1]),
@@ -77,6 +81,7 @@ def test_every_chart_conforms_to_the_vega_lite_schema(
         (lambda: curves.draw([Line("a", [(x, 1, 1, 1) for x in (0.001, 0.5, 4096)])], "n", []), "0.001 0.5 4,096"),
         (lambda: curves.draw([Line("a", [(1, 0.68, None, None), (2, 0.69, None, None)])], "n", []), "650 ms 700 ms"),
         (lambda: ratios.draw([Ratio("a", 150.0, 12.0, 1500.0, "slower")], 0.02), "10 100 1,000"),
+        (lambda: speedup.draw([SpeedUp(1, 1, None, None), SpeedUp(1024, 90, 80, 99)]), "1,024 64× 1,024×"),
         (lambda: steps.draw([Spread("a", [3600, 9000], 3600, 4000, 9000)]), "4,000 s 6,000 s"),
         (lambda: roofline.draw(1500.0, 1e12, [("memory", 1e12)], 2e13), "100 1,000 10,000 1 TFLOP/s"),
     ],

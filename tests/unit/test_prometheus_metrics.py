@@ -23,6 +23,7 @@ from bench.model.phase import PHASES
 from bench.model.result import Result, Stop
 from bench.model.run_state import LiveProgress, LiveResult
 from bench.model.sample import Block, ProcessSample, Series
+from bench.model.spec import Workers
 from bench.model.telemetry import Telemetry
 from bench.publish.prometheus.collector import MAX_RUNS, Metrics
 from bench.publish.prometheus.counters import BUCKETS, INFO, STATES
@@ -229,6 +230,19 @@ def test_only_the_info_metric_has_the_labels_that_identify_a_run_and_they_never_
     }  # fmt: skip
     others = {name for family in series.values() for sample in family.samples for name in sample.labels}
     assert others == {"run", "state", "le"}
+
+
+def test_the_label_of_workers_tells_the_levels_of_a_scaling_study_apart() -> None:
+    metrics = Metrics()
+    workers = [
+        Workers(count=1, strategy="none"),
+        Workers(count=2, strategy="multi-worker"),
+        Workers(count=2, strategy="multi-worker", reduce=False),
+    ]
+    metrics(progress_of(new_run(), *(result(f"level {n}", workers=each) for n, each in enumerate(workers))))
+    (info,) = (family for family in families(openmetrics_text(metrics)) if family.name == "devbench_run")
+    labels = [sample.labels["workers"] for sample in info.samples]
+    assert labels == ["", "no strategy", "2 workers", "2 workers, no all-reduce"]
 
 
 def test_no_label_is_a_label_that_prometheus_sets() -> None:

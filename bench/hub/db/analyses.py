@@ -1,4 +1,4 @@
-"""What stored results say: comparisons, explanations and sweeps, from the documents in the database."""
+"""What stored results say: comparisons, explanations, sweeps and scaling studies, from their documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from bench.analyse.analysis import Explained, Swept
+from bench.analyse.analysis import Explained, Scaled, Swept
 from bench.analyse.outcome import Outcome
 from bench.hub.db import result_queries
 from bench.model.explanation import Explanation
@@ -38,6 +38,15 @@ def swept(connection: Connection, points: Sequence[str], threshold: float) -> Sw
         Problem: one of them does not exist or has another schema version.
     """
     return Swept.of(_read(connection, points), threshold)
+
+
+def scaled(connection: Connection, levels: Sequence[str], threshold: float) -> Scaled:
+    """Return the scaling study that results, at least one of a size, are the levels of.
+
+    Raises:
+        Problem: one of them does not exist or has another schema version.
+    """
+    return Scaled.of(_read(connection, levels), threshold)
 
 
 def _read(connection: Connection, ids: Sequence[str]) -> list[Result]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, select
 
 from bench.analyse import changepoints
 from bench.hub.db.result_queries import LISTED
@@ -16,17 +16,22 @@ HISTORY = 2_000
 """Maximum number of results in a history."""
 
 
-def latest(connection: Connection, *columns: Any, limit: int | None = None) -> list[Row[Any]]:
-    """Return the latest run of each comparison key, newest first. Sweeps' points and explanations' levels do not count.
+def latest(
+    connection: Connection, *columns: Any, where: Sequence[ColumnElement[bool]] = (), limit: int | None = None
+) -> list[Row[Any]]:
+    """Return the latest run of each comparison key, newest first.
+
+    The points of sweeps and the levels of explanations and scaling studies do not count.
 
     Args:
         connection: to the database.
         columns: to read beside `comparison_key` and `id`.
+        where: conditions on the runs.
         limit: maximum number of results.
     """
     newest = (
         select(RESULTS.c.comparison_key, func.max(RESULTS.c.created).label("created"))
-        .where(RESULTS.c.purpose == "run")
+        .where(RESULTS.c.purpose == "run", *where)
         .group_by(RESULTS.c.comparison_key)
         .subquery()
     )
@@ -34,6 +39,7 @@ def latest(connection: Connection, *columns: Any, limit: int | None = None) -> l
         RESULTS.c.comparison_key == newest.c.comparison_key,
         RESULTS.c.created == newest.c.created,
         RESULTS.c.purpose == "run",
+        *where,
     )
     query = (
         select(RESULTS.c.comparison_key, RESULTS.c.id, *columns)

@@ -107,6 +107,7 @@ def _identity(result: Result, pool: str) -> dict[str, str]:
         "workload": spec.title,
         "backend": spec.backend,
         "loop": spec.loop,
+        "workers": spec.workers.label if spec.workers else "",
         "pool": pool,
         "dtype": spec.dtype,
         "device": (device.name if device else None) or "",

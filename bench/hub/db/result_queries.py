@@ -1,4 +1,4 @@
-"""Queries of results: single ones, and lists by filter, by group, or by sweep or explanation."""
+"""Queries of results: single ones, and lists by filter, by group, or by sweep, explanation or scaling study."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Filters(BaseModel):
     comparison_key: str | None = Field(None, description="Comparison key: the spec and where it ran.")
     key: str | None = Field(None, description="Hash of the spec.")
     group: str | None = Field(None, description="Results that were measured together, interleaved.")
-    parent: str | None = Field(None, description="Results of one sweep or explanation.")
+    parent: str | None = Field(None, description="Results of one sweep, explanation or scaling study.")
     tag: str | None = Field(None, description="Results with this tag.")
     limit: int = Field(50, ge=1, le=500, description="Results per page.")
     cursor: str | None = Field(None, max_length=400, description="`next` of the previous page.")

@@ -1,4 +1,4 @@
-"""The pages of results: one, a comparison of two, an explanation, a sweep."""
+"""The pages of results: one, a comparison of two, an explanation, a sweep, a scaling study."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from bench.analyse.analysis import Analysis
-from bench.hub.db import analyses, explanation_queries, records, result_queries
+from bench.hub.db import analyses, explanation_queries, records, result_queries, scaling_queries
 from bench.hub.db.names import names
+from bench.hub.pages import scaling as scaling_sections
 from bench.hub.pages.layout import Edit, Page, address, guarded, timestamp, with_charts
 from bench.hub.problems import Problem, not_found
 from bench.render import numbers
@@ -31,7 +32,7 @@ PARTNERS = 12
 
 
 def result(connection: Connection, id_: str, threshold: float) -> Page:
-    """Return the page of a result: its figures, phases, steps, environment and messages.
+    """Return the page of a result: its figures, phases, steps, environment and messages, and how its program scales.
 
     Raises:
         Problem: there is no such result, or it has another schema version.
@@ -47,7 +48,9 @@ def result(connection: Connection, id_: str, threshold: float) -> Page:
     for other, other_name in list(zip(others, other_names, strict=True))[:PARTNERS]:
         links.append((f"Compare with {other_name}", address("compare", baseline=other.id, other=id_)))
     about = f"Started {timestamp(row.created)} UTC. Pool: {row.pool}. Attempt: {row.attempt}. devbench {row.devbench}."
-    page = _page(replace(shown, title=name), about, links, "/results")
+    scaled = scaling_sections.sections(connection, row, threshold) if scaling_queries.is_size(row) else []
+    shown = replace(shown, title=name, sections=(*scaled, *shown.sections))
+    page = _page(shown, about, links, "/results")
     edit = Edit(address("api", "v1", "results", id_), row.tags.strip(), row.note, row.silenced)
     return replace(page, about=(*page.about, *_annotations(row)), edit=edit)
 
@@ -113,6 +116,20 @@ def sweep(connection: Connection, id_: str, threshold: float) -> Page:
     return _page(shown, about, [("Results of the sweep", address("results", parent=id_))], "/results")
 
 
+def scaling(connection: Connection, id_: str, threshold: float) -> Page:
+    """Return the page of a scaling study: its speed-ups, and where the steps go.
+
+    Raises:
+        Problem: there is no such study, or its results have another schema version.
+    """
+    levels = scaling_queries.levels(connection, id_)
+    if not levels:
+        raise not_found("scaling study", id_)
+    shown = _shown(levels[0].label, lambda: analyses.scaled(connection, [row.id for row in levels], threshold))
+    about = f"Started {timestamp(levels[0].created)} UTC. Pool: {levels[0].pool}."
+    return _page(shown, about, [("Results of the study", address("results", parent=id_))], "/results")
+
+
 def _shown(title: str, analyse: Callable[[], Analysis]) -> Content:
     """Return a chapter of the report, or a message if a document has figures that no run can have."""
     message = Message("warning", "The figures of these documents cannot be shown. See their JSON.")
@@ -125,9 +142,11 @@ def _page(shown: Content, about: str, links: list[tuple[str, str]], current: str
 
 
 def _parent(connection: Connection, row: Any) -> tuple[str, str]:
-    """Return the link to the sweep or explanation that a result belongs to."""
+    """Return the link to the sweep, explanation or scaling study that a result belongs to."""
     if row.purpose == "sweep":
         return "Sweep", address("sweeps", row.parent)
+    if row.purpose in scaling_queries.PURPOSES:
+        return "Scaling study", address("scaling", row.parent)
     try:
         explanation_queries.explanation(connection, row.parent)
     except Problem:

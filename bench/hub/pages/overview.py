@@ -150,7 +150,9 @@ def _labels(database: Database, rows: Mapping[str, Any]) -> dict[str, str]:
     for label in ambiguous:
         programs = [program for program in rows if labels[program] == label]
         details = _distinguishing_labels(database, tuple(rows[program].id for program in programs))
-        labels |= {program: f"{label}, {detail}" for program, detail in zip(programs, details, strict=True)}
+        labels |= {
+            program: ", ".join(filter(None, (label, detail))) for program, detail in zip(programs, details, strict=True)
+        }
     return labels
 
 

@@ -74,6 +74,14 @@ def show_sweep(id: Id, hub: CurrentHub) -> str:  # noqa: A002
         return layout.render(detail.sweep(connection, id, hub.settings.threshold), hub.settings.root_path)
 
 
+@PAGES.get("/scaling/{id}")
+@in_thread("chart")
+def show_scaling(id: Id, hub: CurrentHub) -> str:  # noqa: A002
+    """Show a scaling study."""
+    with hub.database.read() as connection:
+        return layout.render(detail.scaling(connection, id, hub.settings.threshold), hub.settings.root_path)
+
+
 @PAGES.get("/explanations")
 @in_thread("page")
 def show_explanations(hub: CurrentHub, cursor: Cursor = None) -> str:

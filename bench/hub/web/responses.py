@@ -35,7 +35,7 @@ class ResultSummary(BaseModel):
     created: datetime
     received: datetime
     purpose: str
-    parent: str | None = Field(description="Id of the sweep or explanation that the result belongs to.")
+    parent: str | None = Field(description="Id of the sweep, explanation or scaling study that the result belongs to.")
     group: str = Field(description="Results of one group were measured together, interleaved.")
     key: str = Field(description="Hash of the spec.")
     comparison_key: str = Field(description="Comparison key: the spec and where it ran.")

@@ -23,7 +23,7 @@ STATES = ("running", *RESULT_STATUSES)
 SPEC_LABELS = ("backend", "loop", "dtype")
 RESULT_LABELS = ("key", "group", "purpose", "parent", "devbench")
 DEPLOYMENT_LABELS = ("pool", "node", "instance_type", "image")
-INFO = ("workload", *SPEC_LABELS, *RESULT_LABELS, *DEPLOYMENT_LABELS)
+INFO = ("workload", *SPEC_LABELS, "workers", *RESULT_LABELS, *DEPLOYMENT_LABELS)
 """Labels of `devbench_run_info`. They are known when a run starts, so they never change."""
 
 
@@ -133,6 +133,7 @@ def _name(sample: ProcessSample) -> tuple[int, datetime]:
 def _info(result: Result) -> dict[str, str]:
     spec, deployment = result.spec, result.environment.host.deployment
     labels: dict[str, Any] = {"workload": spec.title, **{name: getattr(spec, name) for name in SPEC_LABELS}}
+    labels["workers"] = spec.workers.label if spec.workers else ""
     labels |= {name: getattr(result, name) for name in RESULT_LABELS}
     labels |= {name: getattr(deployment, name) for name in DEPLOYMENT_LABELS}
     return {name: str(value or "") for name, value in labels.items()}

@@ -9,7 +9,10 @@ from typing import Any, Literal
 from bench.render.charts import vega
 from bench.render.charts.vega import ACCENT, BAND, COLOUR, EDGE, GRID, MUTED, ROW, TEXT_BESIDE, end, layer, word
 
-COLOURS = {"step": MUTED, "part": ACCENT, "unmeasurable": GRID, "rest": BAND}
+Kind = Literal["step", "part", "unmeasurable", "rest"]
+"""What a bar stands for."""
+
+COLOURS: dict[Kind, str] = {"step": MUTED, "part": ACCENT, "unmeasurable": GRID, "rest": BAND}
 LABEL_WIDTH = 230
 """Pixels."""
 
@@ -22,7 +25,7 @@ class Bar:
     low: float
     high: float
     text: str
-    kind: Literal["step", "part", "unmeasurable", "rest"]
+    kind: Kind
 
 
 def draw(bars: Sequence[Bar]) -> str:

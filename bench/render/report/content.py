@@ -1,4 +1,4 @@
-"""The content of a chapter: an outcome, an explanation or a sweep as text, tables and charts.
+"""The content of a chapter: an outcome, an explanation, a sweep or a scaling study as text, tables and charts.
 
 The hub's pages show the same content.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.analyse.analysis import Analysis, Explained, Swept
+from bench.analyse.analysis import Analysis, Explained, Scaled, Swept
 from bench.analyse.outcome import Outcome
 from bench.render.labels import common_label
 from bench.render.report.document import Section
 from bench.render.report.result_set import ResultSet
-from bench.render.report.sections import SECTIONS, environments, explanation, failures, messages, sweep
+from bench.render.report.sections import SECTIONS, environments, explanation, failures, messages, scaling, sweep
 from bench.render.sentences import result as result_sentences
 from bench.render.sentences.comparison import summary
 from bench.render.text import plain
@@ -35,6 +35,8 @@ def of(analysis: Analysis) -> Content:
     """Show what a set of results says."""
     if isinstance(analysis, Swept):
         return _of_sweep(analysis)
+    if isinstance(analysis, Scaled):
+        return _of_scaling(analysis)
     if isinstance(analysis, Explained):
         return _of_explanation(analysis)
     return _of_outcome(analysis)
@@ -65,6 +67,19 @@ def _of_sweep(swept: Swept) -> Content:
         messages.section(results),
     ]
     return _content(sweep.title(shown), sweep.sentences(shown), sections)
+
+
+def _of_scaling(scaled: Scaled) -> Content:
+    """Show a scaling study, then where its sizes ran."""
+    shown = scaled.study
+    results = ResultSet.of(scaled.results)
+    sections = [
+        failures.section(results),
+        *scaling.sections(shown),
+        environments.section(ResultSet.of(scaled.sizes), ("workers",)),
+        messages.section(results),
+    ]
+    return _content(scaling.title(shown), scaling.sentences(shown), sections)
 
 
 def _content(title: str, sentences: Iterable[str], sections: Iterable[Section | None]) -> Content:

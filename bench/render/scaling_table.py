@@ -1,0 +1,128 @@
+"""A scaling study as the rows and columns of tables, for the terminal, the report and the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.model.interval import Interval
+from bench.model.scaling import Part, PartName, ScalingStudy, Size
+from bench.render import numbers
+
+NONE = "–"
+"""A cell without a value."""
+
+WHAT: dict[PartName, str] = {
+    "ideal": "the step of one worker without a strategy, divided among workers that share a batch",
+    "strategy": "what one worker's step takes longer under the strategy",
+    "input": "what the input takes longer than its share",
+    "batch": "the computation takes longer, because batches are smaller or workers share the memory",
+    "waiting": "the all-reduce starts when the last worker has computed its gradients",
+    "all-reduce": "the workers exchange and add their gradients",
+}
+"""What each part of a step is."""
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """A row: its label, a cell for each column, and the positions of cells that report a problem."""
+
+    label: str
+    cells: tuple[str, ...]
+    wrong: tuple[int, ...] = ()
+
+
+def noun(study: ScalingStudy) -> str:
+    """Return what a study has several of."""
+    return "replica" if study.strategy == "mirrored" else "worker"
+
+
+def head(study: ScalingStudy) -> tuple[str, ...]:
+    """Return the names of the columns, that of the labels first."""
+    return (f"{noun(study)}s", "examples/s", "speed-up", "efficiency", "step")
+
+
+def rows(study: ScalingStudy) -> list[SizeRow]:
+    """Return a row for one worker without a strategy, and one for each size."""
+    bare = ("bare", (_rate(study.bare_examples_per_second), "1", "100%", _step(study.bare)))
+    return [SizeRow(*bare), *map(size_row, study.sizes)]
+
+
+def size_row(size: Size) -> SizeRow:
+    """Return the row of a size."""
+    label, rate = str(size.workers), _rate(size.examples_per_second)
+    if size.failure:
+        return SizeRow(label, (NONE, NONE, NONE, "failed"), (3,))
+    if size.refused:
+        return SizeRow(label, (rate, "refused", NONE, _step(size.step_seconds)), (1,))
+    speed_up = numbers.factor(size.speed_up) if size.speed_up else NONE
+    efficiency = numbers.percent(size.efficiency.value) if size.efficiency else NONE
+    return SizeRow(label, (rate, speed_up, efficiency, _step(size.step_seconds)))
+
+
+def divided(study: ScalingStudy) -> list[Size]:
+    """Return the sizes of several workers whose step is divided into parts."""
+    return [size for size in study.sizes if size.workers > 1 and size.parts]
+
+
+def parts(sizes: Sequence[Size]) -> list[PartName]:
+    """Return the parts that any of these sizes has, in order."""
+    present = {part.name for size in sizes for part in size.parts}
+    return [name for name in WHAT if name in present]
+
+
+def part_label(study: ScalingStudy, name: PartName, sizes: Sequence[Size]) -> str:
+    """Return the name of a part of the steps of these sizes, at least one."""
+    if name == "ideal":
+        return "bare step" if study.scaling == "weak" else f"bare step / {noun(study)}s"
+    if name == "waiting":
+        slowest = {size.slowest_worker for size in sizes}
+        which = slowest.pop() if len(slowest) == 1 else None
+        return f"waiting for the slowest {noun(study)}" + ("" if which is None else f" ({noun(study)} {which})")
+    labels: dict[PartName, str] = {"strategy": "overhead of the strategy", "batch": "slower computation"}
+    return labels.get(name, name)
+
+
+def short_part_label(study: ScalingStudy, name: PartName, size: Size) -> str:
+    """Return a name of a part of the step of one size that is short enough for a chart."""
+    if name == "waiting" and size.slowest_worker is not None:
+        return f"waiting for {noun(study)} {size.slowest_worker}"
+    return part_label(study, name, [size])
+
+
+def part_of(size: Size, name: PartName) -> Part | None:
+    """Return a part of the step of a size; None if it has no such part."""
+    return next((part for part in size.parts if part.name == name), None)
+
+
+def part_seconds(part: Part | None) -> str:
+    """Return the time of a part. If the part may take no time, return the longest time that it may take."""
+    if part is None:
+        return NONE
+    most = part.seconds.high
+    return numbers.interval(part.seconds) if most is None or is_measurable(part) else f"at most {numbers.time(most)}"
+
+
+def part_share(part: Part | None) -> str:
+    """Return the share of a part in the step; a dash if the part may take no time."""
+    return NONE if part is None or not is_measurable(part) else numbers.percent(part.share)
+
+
+def is_measurable(part: Part) -> bool:
+    """Return whether it is known that a part takes time, or saves time. Without an interval it counts as known."""
+    return part.seconds.low is None or part.seconds.high is None or not part.seconds.may_be_zero
+
+
+def part_cell(part: Part | None) -> str:
+    """Return the time of a part, and its share if that is known."""
+    if part is None or not is_measurable(part):
+        return part_seconds(part)
+    return f"{part_seconds(part)} ({part_share(part)})"
+
+
+def _rate(rate: Interval | None) -> str:
+    return numbers.rate(rate, "") if rate else NONE
+
+
+def _step(step: Interval | None) -> str:
+    return numbers.interval(step) if step else NONE
