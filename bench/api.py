@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bench.publish.recorder import Recorder
     from bench.session.design import Design
     from bench.store.selection import Selection
-    from bench.study.scale import Cluster
+    from bench.study.scale import Hosts
 
 
 def run(
@@ -167,7 +167,7 @@ def scale(
     sizes: Sequence[int],
     scaling: Scaling = "strong",
     strategy: Strategy = "multi-worker",
-    cluster: Cluster | None = None,
+    cluster: Hosts | None = None,
     recorder: Recorder | None = None,
 ) -> ScalingStudy:
     """Measure a program with one worker and with several, as `devbench scale` does.
@@ -191,7 +191,7 @@ def scale(
 
     with _recorded(settings, f"scale {program}", recorder) as record:
         study = scaling_studies.ScaleStudy(
-            program, settings, record, sizes, scaling, strategy, cluster or scaling_studies.Cluster()
+            program, settings, record, sizes, scaling, strategy, cluster or scaling_studies.Hosts()
         )
         try:
             return study.run()
@@ -200,7 +200,7 @@ def scale(
             raise Interrupted(error.signum, study.results, document) from None
 
 
-def join_scaling(program: str, settings: RunSettings, cluster: Cluster, tell: Callable[[str], None]) -> None:
+def join_scaling(program: str, settings: RunSettings, cluster: Hosts, tell: Callable[[str], None]) -> None:
     """Run workers for a study that another host measures, until it ends.
 
     Args:

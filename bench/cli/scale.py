@@ -88,7 +88,7 @@ def scale(
     own, or gets one GPU. The table shows the speed-up of each number of workers and where the rest of the time goes.
     """
     from bench import api
-    from bench.study.scale import Cluster
+    from bench.study.scale import Hosts
 
     program = one_of(workload, module)
     if scaling not in ("strong", "weak"):
@@ -96,7 +96,7 @@ def scale(
     if strategy not in ("multi-worker", "mirrored"):
         raise settings_errors.invalid(strategy, "--strategy", "choose multi-worker or mirrored")
     names = tuple(name.strip() for name in hosts.split(",") if name.strip())
-    cluster = Cluster(names, index if names else 0, port, duration(rendezvous_timeout, "--rendezvous-timeout"))
+    cluster = Hosts(names, index if names else 0, port, duration(rendezvous_timeout, "--rendezvous-timeout"))
     sizes = _sizes(workers)
     if cluster.index:
         api.join_scaling(program, settings, cluster, announce)

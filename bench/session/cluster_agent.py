@@ -142,8 +142,8 @@ def _run(
         file.write_text(json.dumps(Begin(start=own).model_dump(mode="json")), encoding="utf-8")
         process = subprocess.Popen(
             [*system.python("bench.worker.peer"), str(file)],
-            stdin=connection,
-            stdout=connection,
+            stdin=connection.fileno(),
+            stdout=connection.fileno(),
             env=environment(variables_of(own.spec)),
         )
         code = process.wait()

@@ -39,7 +39,7 @@ ALWAYS_SEPARATE = 1000
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Hosts:
     """Where the workers run.
 
     Args:
@@ -78,7 +78,7 @@ class ScaleStudy:
     sizes: Sequence[int]
     scaling: Scaling = "strong"
     strategy: Strategy = "multi-worker"
-    cluster: Cluster = field(default_factory=Cluster)
+    cluster: Hosts = field(default_factory=Hosts)
     results: list[Result] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -261,7 +261,7 @@ def _check_settings(settings: RunSettings) -> None:
             raise SettingsError(f"scale does not take --{name}", "Use `devbench run` for it.")
 
 
-def _check_cluster(sizes: Sequence[int], cluster: Cluster) -> None:
+def _check_cluster(sizes: Sequence[int], cluster: Hosts) -> None:
     """Check that the hosts fit the number of workers.
 
     Raises:

@@ -12,11 +12,11 @@ from bench.registry import notebook
 from bench.session import cluster_agent
 from bench.session.script_folder import ScriptFolder
 from bench.study.plan import plan
-from bench.study.scale import Cluster
+from bench.study.scale import Hosts
 from bench.worker.protocol import Start
 
 
-def join(program: str, settings: RunSettings, cluster: Cluster, tell: Callable[[str], None]) -> None:
+def join(program: str, settings: RunSettings, cluster: Hosts, tell: Callable[[str], None]) -> None:
     """Run workers until the first host ends the study.
 
     Args:

@@ -216,6 +216,8 @@ class Worker:
             )
             timed_loop.series = timed_loop.ready.series
             timed_loop.current = timed_loop.series[0]
+        if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
+            self.cluster.wait_until_steady()
         self.phases.enter("first_step")
         timed_loop.end_set_up()
         timed_loop.begin()

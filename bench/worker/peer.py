@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from bench.worker.channel import Channel
 from bench.worker.cluster.member import Member
-from bench.worker.cluster.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Timed
+from bench.worker.cluster.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
 from bench.worker.failure import failure_of
 from bench.worker.losses import LOSSES
 from bench.worker.main import die_with_parent, enable_crash_report
@@ -42,6 +42,7 @@ class PeerLoop:
     Args:
         sync: waits until a step is done.
         after_first: is called after each of the first steps.
+        on_steady: is called after the last of them.
         on_demand: whether steps after the first ones wait for `demand`.
 
     Attributes:
@@ -49,8 +50,15 @@ class PeerLoop:
         steps_left: steps that a loop may issue at once.
     """
 
-    def __init__(self, sync: Callable[[Any], float], after_first: Callable[[], object], on_demand: bool) -> None:
+    def __init__(
+        self,
+        sync: Callable[[Any], float],
+        after_first: Callable[[], object],
+        on_steady: Callable[[], object],
+        on_demand: bool,
+    ) -> None:
         self._sync = sync
+        self._on_steady = on_steady
         self._after_first = after_first
         self._on_demand = on_demand
         self._demanded = threading.Event()
@@ -74,6 +82,8 @@ class PeerLoop:
             self._first -= 1
             self._sync(value)
             self._after_first()
+            if not self._first:
+                self._on_steady()
             self._begin_block()
             return
         self._steps += steps
@@ -117,7 +127,7 @@ class PeerProcess:
 
     def __init__(self, lines: Any, send: Callable[[BaseModel], None]) -> None:
         self._lines = lines
-        self._send = send
+        self.send = send
         self.loop: PeerLoop | None = None
 
     def begin(self, file: str | None) -> Start:
@@ -137,9 +147,9 @@ class PeerProcess:
         for text in self._lines:
             message = TO_PEER.validate_json(text)
             if isinstance(message, Ping):
-                self._send(Pong())
+                self.send(Pong())
             elif isinstance(message, Report):
-                self._send(Timed(step_seconds=self.loop.report() if self.loop else []))
+                self.send(Timed(step_seconds=self.loop.report() if self.loop else []))
         os._exit(0)  # the first worker has ended
 
 
@@ -164,8 +174,12 @@ def run(start: Start, process: PeerProcess) -> None:
         rig = capture(Silent(), start, phases, member)  # type: ignore[arg-type]
     synchronizer = Synchronizer(rig.tf, rig.ctx.device)
     resets = rig.compiled and not loops.has_own_step(rig)
-    on_demand = bool(cluster.hosts) and not member.workers.reduce
-    loop = PeerLoop(synchronizer.sync, rig.model.reset_metrics if resets else lambda: None, on_demand)
+    loop = PeerLoop(
+        synchronizer.sync,
+        after_first=rig.model.reset_metrics if resets else lambda: None,
+        on_steady=lambda: process.send(Steady()),
+        on_demand=bool(cluster.hosts) and not member.workers.reduce,
+    )
     process.loop = loop
     loops.LOOPS[spec.loop](rig, loop)  # type: ignore[arg-type]
 

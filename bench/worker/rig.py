@@ -15,7 +15,7 @@ from bench.model.facts import Epoch, Facts
 from bench.model.spec import Spec
 from bench.worker import examples
 from bench.worker.cluster.member import Member
-from bench.worker.cluster.share import Share
+from bench.worker.cluster.share import DataShare
 from bench.worker.examples import as_tuple
 from bench.worker.protocol import FactsRead
 from bench.worker.stages import dataset_remainder
@@ -109,7 +109,7 @@ class Rig:
         return self.member.strategy if self.member else None
 
     @property
-    def share(self) -> Share | None:
+    def share(self) -> DataShare | None:
         """This worker's part of the data. None if it computes all of it."""
         return self.member.share if self.member else None
 

@@ -64,7 +64,7 @@ def warm_server() -> Iterator[WarmServer | None]:
         yield None
         return
     (group,) = plan(["matmul"], load(backend="cpu"))
-    variables = launch._variables(group.planned[0].spec)
+    variables = launch.variables_of(group.planned[0].spec)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(system, "python", lambda module: [sys.executable, str(SERVER)])
         server = WorkerServer(variables)

@@ -29,7 +29,7 @@ def servers_of_scripts(program: Path) -> Iterator[WorkerServers | None]:
         yield None
         return
     (group,) = plan([program], RunSettings())
-    variables = launch._variables(group.planned[0].spec)
+    variables = launch.variables_of(group.planned[0].spec)
     with WorkerServers() as servers:
         assert servers.wait(variables, 300), servers.problem
         yield servers

@@ -11,11 +11,11 @@ import pytest
 
 from bench.errors import WorkloadError
 from bench.model.spec import Scaling
-from bench.worker.cluster.share import Share
+from bench.worker.cluster.share import DataShare
 
 
-def shares(count: int, scaling: Scaling) -> list[Share]:
-    return [Share(index, count, scaling) for index in range(count)]
+def shares(count: int, scaling: Scaling) -> list[DataShare]:
+    return [DataShare(index, count, scaling) for index in range(count)]
 
 
 @pytest.mark.parametrize("scaling", ["strong", "weak"])
@@ -41,12 +41,12 @@ def test_under_weak_scaling_a_worker_has_whole_batches() -> None:
 @pytest.mark.parametrize("batch", [9, 1])
 def test_a_batch_that_does_not_divide_among_the_workers_is_refused(batch: int) -> None:
     with pytest.raises(WorkloadError, match=f"a batch of {batch} examples does not divide among 2 workers"):
-        Share(0, 2, "strong").positions(examples=100, batch=batch)
+        DataShare(0, 2, "strong").positions(examples=100, batch=batch)
 
 
 def test_too_few_examples_for_a_step_of_all_workers_are_refused() -> None:
     with pytest.raises(WorkloadError, match="20 examples do not fill a batch of 8 for each of 4 workers"):
-        Share(0, 4, "weak").positions(examples=20, batch=8)
+        DataShare(0, 4, "weak").positions(examples=20, batch=8)
 
 
 @pytest.mark.parametrize("scaling", ["strong", "weak"])
@@ -77,5 +77,5 @@ def test_every_worker_leaves_out_the_partial_batch_of_a_dataset(scaling: Scaling
 def test_a_dataset_of_pairs_stays_one_of_pairs() -> None:
     tf = pytest.importorskip("tensorflow")
     dataset = tf.data.Dataset.range(8).map(lambda n: ({"x": n}, n)).batch(4).repeat()
-    inputs, labels = next(iter(Share(1, 2, "strong").of_dataset(tf, dataset)))
+    inputs, labels = next(iter(DataShare(1, 2, "strong").of_dataset(tf, dataset)))
     assert list(inputs["x"].numpy()) == list(labels.numpy()) == [2, 3]

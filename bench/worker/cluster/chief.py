@@ -31,6 +31,7 @@ from bench.worker.cluster.messages import (
     Ping,
     Pong,
     Report,
+    Steady,
     Timed,
     free_port,
     line,
@@ -55,6 +56,10 @@ class Peer:
         hello: what it said first.
         connection: the connection to it.
         process: its process, if it runs on this machine.
+
+    Attributes:
+        steady: is set when its first steps are done.
+        failure: why it is gone. None while it is there.
     """
 
     def __init__(self, hello: Hello, connection: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
@@ -65,6 +70,7 @@ class Peer:
         self._process = process
         self._reports: SimpleQueue[list[float]] = SimpleQueue()
         self._answered = threading.Event()
+        self.steady = threading.Event()
         self.failure: Failure | None = None
 
     def send(self, message: WorkerMessage) -> None:
@@ -101,6 +107,8 @@ class Peer:
         for message in _messages(self._connection):
             if isinstance(message, Pong):
                 self._answered.set()
+            elif isinstance(message, Steady):
+                self.steady.set()
             elif isinstance(message, Timed):
                 self._reports.put(message.step_seconds)
             elif isinstance(message, Lost):
@@ -158,6 +166,11 @@ class Cluster:
                 return found
             time.sleep(0.05)
         return None
+
+    def wait_until_steady(self) -> None:
+        """Wait until the others have done their first steps. For workers that do not wait for each other."""
+        for peer in self.peers:
+            peer.steady.wait()
 
     def close(self) -> None:
         """End all other workers."""
@@ -232,7 +245,9 @@ def _started(run: ClusterRun, count: int, tensorflow: str) -> Iterator[Peer]:
     for index in range(1, count):
         own, theirs = socket.socketpair()
         with theirs:
-            process = subprocess.Popen(system.python("bench.worker.peer"), stdin=theirs, stdout=theirs)
+            process = subprocess.Popen(
+                system.python("bench.worker.peer"), stdin=theirs.fileno(), stdout=theirs.fileno()
+            )
         yield Peer(Hello(index=index, port=free_port(), tensorflow=tensorflow), own, process)
 
 

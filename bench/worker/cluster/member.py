@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.model.spec import Spec, Workers
 from bench.worker.cluster import strategy
-from bench.worker.cluster.share import Share
+from bench.worker.cluster.share import DataShare
 from bench.worker.protocol import ClusterRun
 
 
@@ -36,12 +36,12 @@ class Member:
         return self.spec.workers
 
     @property
-    def share(self) -> Share | None:
+    def share(self) -> DataShare | None:
         """Its part of the data. None if it computes all of it."""
         workers = self.workers
         if workers.count == 1 or workers.strategy == "mirrored":
             return None
-        return Share(self.run.index, workers.count, workers.scaling)
+        return DataShare(self.run.index, workers.count, workers.scaling)
 
     def confine(self) -> None:
         """Restrict this process to the CPUs and the device of the worker. TensorFlow must not be imported yet."""

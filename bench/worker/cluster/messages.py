@@ -26,6 +26,12 @@ class Pong(WorkerMessage):
     event: Literal["pong"] = "pong"
 
 
+class Steady(WorkerMessage):
+    """The first steps are done."""
+
+    event: Literal["steady"] = "steady"
+
+
 class Timed(WorkerMessage):
     """The answer to `Report`: seconds per step of each block so far."""
 
@@ -65,7 +71,7 @@ class End(WorkerMessage):
     do: Literal["end"] = "end"
 
 
-FromPeer = Annotated[Hello | Pong | Timed | Lost, Field(discriminator="event")]
+FromPeer = Annotated[Hello | Pong | Steady | Timed | Lost, Field(discriminator="event")]
 ToPeer = Annotated[Begin | Ping | Report | End, Field(discriminator="do")]
 FROM_PEER: TypeAdapter[FromPeer] = TypeAdapter(FromPeer)
 TO_PEER: TypeAdapter[ToPeer] = TypeAdapter(ToPeer)

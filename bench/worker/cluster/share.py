@@ -12,7 +12,7 @@ from bench.model.spec import Scaling
 
 
 @dataclass(frozen=True)
-class Share:
+class DataShare:
     """One worker's part of the data.
 
     Args:
