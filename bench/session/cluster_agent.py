@@ -24,6 +24,7 @@ from bench.session.process import environment
 from bench.worker.cluster import messages
 from bench.worker.cluster.losing import ending, lost
 from bench.worker.cluster.messages import Begin, End, Hello, Lost, line
+from bench.worker.cluster.ports import free_port, listen
 from bench.worker.protocol import Start
 
 RETRY_SECONDS = 0.5
@@ -66,7 +67,7 @@ def serve(
                 )
             time.sleep(RETRY_SECONDS)
             continue
-        hello = Hello(index=index, port=messages.free_port(), tensorflow=installed.tensorflow_version())
+        hello = Hello(index=index, port=free_port(), tensorflow=installed.tensorflow_version())
         order = _order(connection, hello)
         if isinstance(order, End):
             return
@@ -89,7 +90,7 @@ def dismiss(port: int, count: int) -> None:
         count: number of other hosts.
     """
     deadline = time.monotonic() + DISMISS_SECONDS
-    with contextlib.suppress(OSError), socket.create_server(("", port)) as listener:
+    with contextlib.suppress(OSError), listen(port) as listener:
         for _ in range(count):
             listener.settimeout(max(0.01, deadline - time.monotonic()))
             connection, _ = listener.accept()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,7 +20,7 @@ from devbench_process import CompletedRun, DevbenchProcess, run_devbench, start_
 from bench.analyse.same_answer import equal_losses
 from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
-from bench.worker.cluster.messages import free_port
+from bench.worker.cluster.ports import free_port
 
 pytestmark = [pytest.mark.needs("posix"), pytest.mark.timeout(900)]
 
@@ -228,3 +230,26 @@ def test_a_host_whose_file_differs_is_refused(tmp_path: Path) -> None:
         run = zero.wait()
     assert run.code == 1
     assert "worker 1: trains or its data differ from those on worker 0" in run.text()
+
+
+BUSY = """
+import os
+os.sched_setaffinity(0, {int(os.environ["CPU"])})
+while True:
+    pass
+"""
+
+
+@pytest.mark.quiet
+def test_the_others_wait_for_a_worker_whose_cpu_does_other_work(tmp_path: Path) -> None:
+    cpu = sorted(os.sched_getaffinity(0))[len(os.sched_getaffinity(0)) // 2]
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY], env={**os.environ, "CPU": str(cpu)}) for _ in range(2)]
+    try:
+        _, study = scaled(tmp_path, TRAINS, "--param", "batch=64", "--threads", "1")
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    pair = study.sizes[1]
+    assert pair.slowest_worker == 1
+    assert next(part.share for part in pair.parts if part.name == "waiting") > 0.1

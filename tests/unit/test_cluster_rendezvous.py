@@ -13,9 +13,10 @@ import pytest
 from bench.machine import installed
 from bench.model.failure import Failure
 from bench.model.spec import Data, Spec, Threads, Workers
-from bench.worker.cluster import chief, messages
+from bench.worker.cluster import chief
 from bench.worker.cluster.chief import Cluster, gather
 from bench.worker.cluster.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, line
+from bench.worker.cluster.ports import free_port, listen
 from bench.worker.failure import ClusterError
 from bench.worker.protocol import ClusterRun, Start
 
@@ -68,7 +69,7 @@ def arrive(port: int, index: int, tensorflow: str = VERSION) -> socket.socket:
 
 def met(hosts: list[str], indexes: list[int], on_lost: Callable[[Failure], None], **options: Any) -> Any:
     """Let workers arrive in an order. Return what `gather` returns, and the connections by index."""
-    port = messages.free_port()
+    port = free_port()
     connections: dict[int, socket.socket] = {}
 
     def arrive_all() -> None:
@@ -124,13 +125,13 @@ def failure_of(order: Start) -> Failure:
 
 
 def test_a_worker_that_never_comes_is_named_with_its_host() -> None:
-    failure = failure_of(start(messages.free_port(), ["127.0.0.1", "localhost"], wait_seconds=0.2))
+    failure = failure_of(start(free_port(), ["127.0.0.1", "localhost"], wait_seconds=0.2))
     assert failure.kind == "rendezvous"
     assert failure.message == "worker 1 (localhost) never came within 0.2 s"
 
 
 def test_a_port_in_use_is_named() -> None:
-    with socket.create_server(("", 0)) as taken:
+    with listen(0) as taken:
         port = taken.getsockname()[1]
         failure = failure_of(start(port, ["127.0.0.1", "localhost"]))
     assert failure.message.startswith(f"worker 0 cannot listen on port {port}")
@@ -138,7 +139,7 @@ def test_a_port_in_use_is_named() -> None:
 
 
 def test_a_name_that_does_not_resolve_is_named() -> None:
-    failure = failure_of(start(messages.free_port(), ["127.0.0.1", "worker-1.invalid"]))
+    failure = failure_of(start(free_port(), ["127.0.0.1", "worker-1.invalid"]))
     assert failure.message.startswith("the host of worker 1, worker-1.invalid, does not resolve")
 
 

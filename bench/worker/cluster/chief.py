@@ -33,9 +33,9 @@ from bench.worker.cluster.messages import (
     Report,
     Steady,
     Timed,
-    free_port,
     line,
 )
+from bench.worker.cluster.ports import free_port, listen
 from bench.worker.failure import ClusterError
 from bench.worker.protocol import ClusterRun, ScriptRun, Start, WorkerMessage
 
@@ -279,7 +279,7 @@ def _arriving(run: ClusterRun, count: int) -> Iterator[Peer]:
 
 def _listener(port: int) -> socket.socket:
     try:
-        return socket.create_server(("", port), backlog=64)
+        return listen(port)
     except OSError as error:
         raise ClusterError(
             Failure(

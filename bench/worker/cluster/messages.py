@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -80,10 +79,3 @@ TO_PEER: TypeAdapter[ToPeer] = TypeAdapter(ToPeer)
 def line(message: WorkerMessage) -> bytes:
     """Return a message as it travels."""
     return message.model_dump_json().encode() + b"\n"
-
-
-def free_port() -> int:
-    """Return a TCP port that no program uses now."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])

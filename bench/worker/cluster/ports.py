@@ -1,0 +1,23 @@
+"""TCP ports on which workers meet."""
+
+from __future__ import annotations
+
+import socket
+
+
+def free_port() -> int:
+    """Return a port that no program uses now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def listen(port: int) -> socket.socket:
+    """Listen on a port of all interfaces, with IPv4 and IPv6 where the system has both.
+
+    Raises:
+        OSError: another program uses the port.
+    """
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
+    return socket.create_server(("", port), backlog=64)

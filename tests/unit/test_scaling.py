@@ -1,0 +1,155 @@
+"""What the results of a scaling study show, from steps whose parts are known."""
+
+from __future__ import annotations
+
+import pytest
+from synthetic import measured
+from synthetic_scaling import scaling_results
+
+from bench.analyse.same_answer import check_same_answer
+from bench.analyse.scaling import scaling_of
+from bench.model.facts import Facts
+from bench.model.failure import Failure
+from bench.model.interval import Interval
+from bench.model.result import Price, Projection, Result
+from bench.model.scaling import ScalingStudy
+from bench.model.spec import Loop, Workers
+
+TRIALS = 3
+GRADIENTS = 4_000_000
+
+
+def level(
+    seconds: float, count: int = 1, strategy: str = "multi-worker", peers: tuple[float, ...] = (), loop: Loop = "step",
+    **fields: object,
+) -> Result:  # fmt: skip
+    workers = Workers(count=count, strategy=strategy, **fields)
+    result = measured(
+        f"{loop} {workers.label}", [seconds] * TRIALS, group="study", parent="study", loop=loop, workers=workers
+    )
+    for sample in result.samples:
+        sample.peer_step_seconds = list(peers)
+        sample.facts = Facts(gradient_bytes=GRADIENTS)
+    return result
+
+
+def known(with_input: bool = True) -> list[Result]:
+    """Return the levels of two workers. Their step of 66 ms has known parts."""
+    on_host_batches = [
+        level(0.080, strategy="none", loop="host-batches"),
+        level(0.045, 2, reduce=False, peers=(0.048,), loop="host-batches"),
+    ]
+    return [
+        level(0.100, strategy="none"),
+        level(0.104),
+        level(0.066, 2),
+        level(0.055, 2, reduce=False, peers=(0.060,)),
+        *(on_host_batches if with_input else []),
+    ]
+
+
+def parts(study: ScalingStudy, workers: int = 2) -> dict[str, float]:
+    (size,) = (size for size in study.sizes if size.workers == workers)
+    return {part.name: round(part.seconds.value * 1000, 6) for part in size.parts}
+
+
+def test_the_parts_of_a_step_are_differences_between_levels_and_add_up() -> None:
+    study = scaling_of(known(), 0.02)
+    assert parts(study) == {
+        "ideal": 50, "strategy": 4, "input": 1, "batch": 2.5, "waiting": 2.5, "all-reduce": 6
+    }  # fmt: skip
+    assert parts(study, 1) == {"ideal": 100, "strategy": 4}
+
+
+def test_without_batches_in_memory_the_input_is_a_part_of_the_computation() -> None:
+    assert parts(scaling_of(known(with_input=False), 0.02)) == {
+        "ideal": 50, "strategy": 4, "batch": 3.5, "waiting": 2.5, "all-reduce": 6
+    }  # fmt: skip
+
+
+def test_the_bandwidth_is_the_bytes_of_a_ring_over_the_time_of_the_all_reduce() -> None:
+    (_, size) = scaling_of(known(), 0.02).sizes
+    assert size.all_reduce_bytes == GRADIENTS
+    assert size.bandwidth == pytest.approx(GRADIENTS / 0.006)
+
+
+def test_the_bounds_follow_from_the_speed_up_and_the_bandwidth() -> None:
+    study = scaling_of(known(), 0.02)
+    size = study.sizes[1]
+    assert size.speed_up is not None
+    assert size.efficiency is not None
+    assert size.speed_up.value == pytest.approx(100 / 66)
+    assert size.efficiency.value == pytest.approx(50 / 66)
+    assert study.serial_share == pytest.approx(0.32)
+    assert study.amdahl_bound == pytest.approx(1 / 0.32)
+    assert study.bandwidth_bound == pytest.approx(0.1 / (2 * 0.006))
+
+
+def test_a_slow_worker_is_named_only_if_waiting_for_it_matters() -> None:
+    slow = [result if result.spec.workers != Workers(count=2, strategy="multi-worker", reduce=False) else
+            level(0.05, 2, reduce=False, peers=(0.064,)) for result in known(with_input=False)]  # fmt: skip
+    assert scaling_of(slow, 0.02).sizes[1].slowest_worker == 1
+    assert scaling_of(known(), 0.02).sizes[1].slowest_worker is None
+
+
+def test_under_weak_scaling_the_ideal_is_the_step_of_one_worker() -> None:
+    results = [
+        level(0.100, strategy="none"),
+        level(0.104),
+        level(0.110, 2, scaling="weak"),
+        level(0.105, 2, scaling="weak", reduce=False, peers=(0.105,)),
+    ]
+    study = scaling_of(results, 0.02)
+    size = study.sizes[1]
+    assert parts(study) == {"ideal": 100, "strategy": 4, "batch": 1, "waiting": 0, "all-reduce": 5}
+    assert size.efficiency is not None
+    assert size.efficiency.value == pytest.approx(100 / 110)
+    assert study.amdahl_bound is None
+
+
+def test_a_level_that_failed_leaves_the_speed_up_without_parts() -> None:
+    results = known()
+    results[3].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL")
+    size = scaling_of(results, 0.02).sizes[1]
+    assert size.parts == []
+    assert size.speed_up is not None
+
+
+def test_a_size_whose_losses_differ_from_those_of_one_worker_is_refused() -> None:
+    results = known()
+    for result in results:
+        for sample in result.samples:
+            sample.first_losses = [2.0, 1.9, 1.8, 1.7, 1.6]
+    for sample in results[2].samples:
+        sample.first_losses = [2.0, 1.5, 1.2, 1.0, 0.9]
+    for sample in (
+        results[3].samples + results[5].samples
+    ):  # each worker trains a model of its own, so its losses may differ
+        sample.first_losses = [3.0, 2.5, 2.2, 2.0, 1.9]
+    check_same_answer(results)
+    assert [result.failure is not None for result in results] == [False, False, True, False, False, False]
+    size = scaling_of(results, 0.02).sizes[1]
+    assert size.refused is not None
+    assert "differ from those of cpu, step, no strategy" in size.refused
+    assert size.speed_up is None
+
+
+def test_the_fastest_size_is_named_only_if_the_intervals_are_apart() -> None:
+    assert scaling_of(scaling_results(), 0.02).fastest == 4
+    assert scaling_of(scaling_results(steps={1: 0.104, 2: 0.0600, 4: 0.0601}), 0.02).fastest is None
+
+
+def test_workers_on_one_machine_cost_what_the_machine_costs() -> None:
+    costs = []
+    for cpus in (1, None):
+        results = known()
+        for result in results:
+            assert result.spec.workers is not None
+            workers = result.spec.workers.model_copy(update={"cpus": cpus})
+            result.spec = result.spec.model_copy(update={"workers": workers})
+            result.price = Price(per_hour=3600.0, currency="EUR")
+            result.projection = Projection(
+                steps=1000, build_and_fit_seconds=Interval(value=90.0), total_seconds=Interval(value=100.0)
+            )
+        costs.append(scaling_of(results, 0.02).sizes[1].cost)
+    assert costs == [100.0, 200.0]
