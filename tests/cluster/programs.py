@@ -25,6 +25,7 @@ TOOLS = {
     "crane": "github.com/google/go-containerregistry/cmd/crane@v0.22.1",
     "helm-3": "helm.sh/helm/v3/cmd/helm@v3.22.0",
     "helm-4": "helm.sh/helm/v4/cmd/helm@v4.3.1",
+    "jobset": "sigs.k8s.io/jobset@v0.12.0",
     "kube-score": "github.com/zegl/kube-score/cmd/kube-score@v1.20.0",
     "kueue": "sigs.k8s.io/kueue/cmd/kueue@v0.17.0",
 }

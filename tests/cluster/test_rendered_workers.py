@@ -101,7 +101,7 @@ def test_workers_of_a_run_need_a_node_each_and_runs_of_a_pool_exclude_each_other
         exclusive, one_per_node, one_run = apart(run)
         assert exclusive["labelSelector"] == {"matchExpressions": [{"key": "devbench/pool", "operator": "Exists"}]}
         assert one_per_node["topologyKey"] == "kubernetes.io/hostname"
-        assert one_per_node["labelSelector"] == {"matchLabels": {"devbench/run": name}}
+        assert one_per_node["labelSelector"] == {"matchExpressions": [{"key": "devbench/run", "operator": "Exists"}]}
         assert one_run["topologyKey"] == "kubernetes.io/os"
         assert one_run["labelSelector"]["matchExpressions"] == [
             {"key": "devbench/pool", "operator": "In", "values": ["own"]},

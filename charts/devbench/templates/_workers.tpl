@@ -39,12 +39,13 @@ chooses. Arguments: the scope of a run. */}}
 {{- end -}}
 
 {{/* Terms of the anti-affinity: one worker per node, and one run of the pool at a time. Otherwise, each of two runs could hold
-a part of the nodes and wait for the rest. All nodes of a pool have the same operating system. Arguments: the scope of a
-run. */}}
+a part of the nodes and wait for the rest. All nodes of a pool have the same operating system. A pod of another run of the
+pool matches all terms, because the scheduler tries again only if a pod ends that does. Arguments: the scope of a run. */}}
 {{- define "devbench.workers.apart" -}}
 - topologyKey: kubernetes.io/hostname
   labelSelector:
-    matchLabels: {devbench/run: {{ .run }}}
+    matchExpressions:
+      - {key: devbench/run, operator: Exists}
 - topologyKey: kubernetes.io/os
   labelSelector:
     matchExpressions:
