@@ -11,10 +11,10 @@ from bench.version import __version__
 from bench.watcher.api import Change
 from bench.watcher.attempts import attempt, index_of, workers
 from bench.watcher.pod_status import JOB, QUEUED, deleted_job_reports
+from bench.watcher.pool_queue import PoolQueues
 from bench.watcher.prune import Object
 from bench.watcher.reasons import event_time
 from bench.watcher.run_report import RunReport
-from bench.watcher.turns import Turns
 from bench.watcher.workers import run_reports
 
 HEARTBEAT = 60.0
@@ -69,9 +69,9 @@ class Watcher:
             for uid, reports in self.reported.items()
             if any(report.state == "waiting" for report, _ in reports.values())
         }
-        turns = Turns(self.jobs, self.pods)
+        queues = PoolQueues(self.jobs, self.pods)
         for uid in (self._changed | waiting) & self.jobs.keys():
-            self._review_job(uid, now, turns)
+            self._review_job(uid, now, queues)
         self._changed = set()
 
     def send(self, send: Send) -> None:
@@ -85,13 +85,13 @@ class Watcher:
             send(run_state(report))
             del self.unsent[run]
 
-    def _review_job(self, uid: str, now: float, turns: Turns) -> None:
+    def _review_job(self, uid: str, now: float, queues: PoolQueues) -> None:
         before = self.reported.get(uid, {})
         current = self.reported[uid] = dict(before)
         time_ = datetime.fromtimestamp(now, timezone.utc)
         pods, started = self.pods.get(uid, {}).values(), self.started.get(uid, {})
         job = self.jobs[uid]
-        reports = run_reports(job, pods, self.warnings, time_, self.patience, started, turns.of(job))
+        reports = run_reports(job, pods, self.warnings, time_, self.patience, started, queues.of(job))
         if workers(job) > 1 and not reports:
             current.clear()  # no worker is missing any more
         for report in reports:

@@ -13,10 +13,10 @@ from datetime import datetime
 
 from bench.watcher.attempts import attempt, ended_indexes, has_ended, workers
 from bench.watcher.pod_status import QUEUED, job_reports, latest_pods, pod_report, podless_reports
+from bench.watcher.pool_queue import Wait
 from bench.watcher.prune import Object
 from bench.watcher.reasons import condition, event_time, text_of
 from bench.watcher.run_report import RunReport, report_of, with_patience
-from bench.watcher.turns import Turn
 
 
 def run_reports(
@@ -26,7 +26,7 @@ def run_reports(
     now: datetime,
     patience: float,
     started: Mapping[int, int],
-    turn: Turn,
+    wait: Wait,
 ) -> list[RunReport]:
     """Return the reports about the runs of any Job, at most one per run.
 
@@ -37,7 +37,7 @@ def run_reports(
         now: the current time.
         patience: seconds that a run may wait for a node before it counts as failed.
         started: the latest attempt that started, by index. Its pod may be gone.
-        turn: the other runs on the same nodes.
+        wait: for the other runs on the same nodes.
     """
     count = workers(job)
     if not count:
@@ -48,7 +48,7 @@ def run_reports(
     else:
         reports = _several(job, latest, warnings, now, started)
     placed = any(pod.get("spec", {}).get("nodeName") for pod in latest.values())
-    return [_in_turn(report, placed, now, patience, turn) for report in reports]
+    return [_after_others(report, placed, now, patience, wait) for report in reports]
 
 
 def _several(
@@ -91,8 +91,7 @@ def _waiting(
         return []
     nodes = {index: latest.get(index, {}).get("spec", {}).get("nodeName") for index in reasons}
     worst = min(reasons, key=lambda index: (nodes[index] is not None, index))
-    alike = [index for index in sorted(reasons) if (reasons[index], nodes[index] is None) == (
-        reasons[worst], nodes[worst] is None)]  # fmt: skip
+    alike = [index for index in sorted(reasons) if (nodes[index], reasons[index]) == (nodes[worst], reasons[worst])]
     first = latest.get(0)
     runs = first is not None and first["status"].get("phase") == "Running"
     number = attempt(first or {}, started=runs)
@@ -101,7 +100,7 @@ def _waiting(
     return [replace(report, node=nodes[worst] if not runs else report.node)]
 
 
-def _in_turn(report: RunReport, placed: bool, now: datetime, patience: float, turn: Turn) -> RunReport:
+def _after_others(report: RunReport, placed: bool, now: datetime, patience: float, wait: Wait) -> RunReport:
     """Return a report that takes account of the runs on the same nodes. Time is counted from the end of the last one.
 
     Args:
@@ -109,15 +108,15 @@ def _in_turn(report: RunReport, placed: bool, now: datetime, patience: float, tu
         placed: whether a pod of the run has a node.
         now: the current time.
         patience: seconds that a run may wait for a node before it counts as failed.
-        turn: the other runs on the same nodes.
+        wait: for the other runs on the same nodes.
     """
     if report.state != "waiting":
         return report
     if not placed and "Unschedulable" in report.reason:
-        if turn.behind:
-            return replace(report, reason=f"{QUEUED}: behind {turn.behind}")
-        if turn.since:
-            report = replace(report, since=max(report.since, turn.since))
+        if wait.behind:
+            return replace(report, reason=f"{QUEUED}: behind {wait.behind}")
+        if wait.since:
+            report = replace(report, since=max(report.since, wait.since))
     patient = with_patience(report, now, patience)
     never = patient.reason.replace("Waiting for ", "", 1).replace(": ", " never came: ", 1)
     is_group = patient.state == "failed" and patient.reason.startswith("Waiting for ")

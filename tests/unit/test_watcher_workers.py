@@ -11,10 +11,10 @@ from test_watcher_pod_status import CREATED, UID, UNSCHEDULABLE, container, even
 
 from bench.watcher.api import Change
 from bench.watcher.attempts import attempt
+from bench.watcher.pool_queue import PoolQueues, Wait
 from bench.watcher.prune import Object, prune
 from bench.watcher.run_report import RunReport
 from bench.watcher.state import Watcher
-from bench.watcher.turns import Turn, Turns
 from bench.watcher.workers import run_reports
 
 pytestmark = pytest.mark.once
@@ -40,10 +40,10 @@ def worker(index: int, **status: Any) -> Object:
     return made
 
 
-def reports(*pods: Object, after: float = 1, turn: Turn | None = None, **options: Any) -> list[RunReport]:
+def reports(*pods: Object, after: float = 1, wait: Wait | None = None, **options: Any) -> list[RunReport]:
     of, warnings = options.get("of") or scaling(), options.get("warnings") or {}
     now = CREATED + timedelta(seconds=after)
-    return run_reports(of, pods, warnings, now, PATIENCE, options.get("started", {}), turn or Turn())
+    return run_reports(of, pods, warnings, now, PATIENCE, options.get("started", {}), wait or Wait())
 
 
 def killed(index: int, second: int) -> Object:
@@ -115,24 +115,24 @@ def test_a_job_past_its_deadline_fails_a_run_that_has_not_started() -> None:
 @pytest.mark.parametrize("count", [1, 4])
 def test_a_run_that_waits_for_another_one_on_its_nodes_is_queued_and_then_has_all_its_patience(count: int) -> None:
     waits, of = worker(0, **NO_NODE), scaling(count)
-    (report,) = reports(waits, of=of, after=3600, turn=Turn(behind="mnist with 2 workers"))
+    (report,) = reports(waits, of=of, after=3600, wait=Wait(behind="mnist with 2 workers"))
     assert (report.state, report.reason) == ("waiting", "Queued: behind mnist with 2 workers")
-    ended = Turn(since=CREATED + timedelta(seconds=3550))
-    assert [report.state for report in reports(waits, of=of, after=3600, turn=ended)] == ["waiting"]
-    assert [report.state for report in reports(waits, of=of, after=3611, turn=ended)] == ["failed"]
+    ended = Wait(since=CREATED + timedelta(seconds=3550))
+    assert [report.state for report in reports(waits, of=of, after=3600, wait=ended)] == ["waiting"]
+    assert [report.state for report in reports(waits, of=of, after=3611, wait=ended)] == ["failed"]
 
 
-def test_the_turn_is_that_of_the_run_of_the_same_pool_whose_pods_have_nodes() -> None:
+def test_a_run_waits_for_the_run_of_the_same_pool_whose_pods_have_nodes() -> None:
     mine, other, elsewhere = scaling(2), scaling(2, uid="other"), scaling(2, uid="elsewhere")
     elsewhere["metadata"]["labels"] = {"devbench/pool": "cpu"}
     jobs = {of["metadata"]["uid"]: of for of in (mine, other, elsewhere)}
     busy = {"elsewhere": {"a": worker(0, **RUNNING)}, "other": {"b": worker(0, **NO_NODE)}}
-    assert Turns(jobs, busy).of(mine) == Turn()
+    assert PoolQueues(jobs, busy).of(mine) == Wait()
     busy["other"]["b"] = worker(0, **RUNNING)
-    assert Turns(jobs, busy).of(mine) == Turn(behind="cifar with 2 workers")
+    assert PoolQueues(jobs, busy).of(mine) == Wait(behind="cifar with 2 workers")
     busy["other"]["b"] = killed(0, second=30)
-    assert Turns(jobs, busy).of(mine) == Turn(since=CREATED + timedelta(seconds=30))
-    assert Turns(jobs, busy).of(job()) == Turn(), "a Job without workers has no turn"
+    assert PoolQueues(jobs, busy).of(mine) == Wait(since=CREATED + timedelta(seconds=30))
+    assert PoolQueues(jobs, busy).of(job()) == Wait(), "a Job without workers waits for no other"
 
 
 def test_a_run_that_gave_up_waiting_says_what_kept_the_missing_worker_only_if_it_is_still_missing() -> None:

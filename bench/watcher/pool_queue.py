@@ -1,4 +1,4 @@
-"""Whose turn it is in a pool with `workers`: its runs use the same nodes, one run after the other. Pure functions.
+"""The runs of a pool with `workers` run one after the other, because they use the same nodes. Pure functions.
 
 The anti-affinity of the chart's pods ensures this. For the scheduler, the pods of all other runs are unschedulable.
 """
@@ -15,11 +15,11 @@ from bench.watcher.reasons import moment, pool_of
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What a run waits for.
+class Wait:
+    """What a run waits for before it gets nodes.
 
     Attributes:
-        behind: the run whose turn it is, or None if no other run uses the nodes.
+        behind: the run that uses the nodes, or None if no other run does.
         since: when the last other run ended, or None if none has.
     """
 
@@ -27,8 +27,8 @@ class Turn:
     since: datetime | None = None
 
 
-class Turns:
-    """The turns of all pools with `workers`.
+class PoolQueues:
+    """The runs of all pools with `workers`.
 
     Args:
         jobs: all Jobs, by UID.
@@ -42,19 +42,19 @@ class Turns:
             if workers(job):
                 self._pools.setdefault(pool_of(job), []).append(job)
 
-    def of(self, job: Object) -> Turn:
-        """Return the turn of a Job. A Job of a pool without `workers` waits for no other."""
+    def of(self, job: Object) -> Wait:
+        """Return what a Job waits for. A Job of a pool without `workers` waits for no other."""
         uid = job["metadata"]["uid"]
         others = [other for other in self._pools.get(pool_of(job), []) if other["metadata"]["uid"] != uid]
         if not workers(job):
-            return Turn()
+            return Wait()
         ends: list[datetime] = []
         for other in others:
             pods = self._pods.get(other["metadata"]["uid"], {}).values()
             if any(pod.get("spec", {}).get("nodeName") and not has_ended(pod) for pod in pods):
-                return Turn(behind=_title(other))
+                return Wait(behind=_title(other))
             ends += _ends(pods)
-        return Turn(since=max(ends, default=None))
+        return Wait(since=max(ends, default=None))
 
 
 def _title(job: Object) -> str:
