@@ -1,4 +1,4 @@
-"""Several workers on simulated nodes: the real scheduler gives each a node, and the runs of a pool take turns."""
+"""Several workers on simulated nodes: the real scheduler gives each a node, and runs one run of a pool at a time."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_two_workers_run_on_two_nodes_and_have_the_names_that_they_are_told(
     def addressed() -> bool:
         slices = plane.get("endpointslices", "-n", namespace)
         (service,) = {item["metadata"]["labels"]["kubernetes.io/service-name"] for item in slices} or {""}
-        return service == hosts.split(".")[-1]
+        return bool(service == hosts.split(".")[-1])
 
     wait_until("the Service selects the workers", addressed)
 
