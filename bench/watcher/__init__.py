@@ -2,8 +2,8 @@
 
 A pod that gets no node, no image or no container never runs devbench. A pod that is killed for memory, evicted or past
 its deadline cannot report its end. The API server knows all of that: `api` reads Jobs, pods and events of one
-namespace, `pod_status` turns them into states of runs, and `loop` sends these to the hub. `wait` waits for results, for
-`devbench await`.
+namespace, `pod_status` turns them into states of runs, `workers` does so for runs of several workers, and `loop` sends
+these to the hub. `wait` waits for results, for `devbench await`.
 
 The watcher uses urllib3, which sending to a hub needs anyway. Three lists and three watches take a hundred lines; the
 official client would add twelve packages and a thousand models to every image.

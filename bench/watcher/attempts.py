@@ -8,6 +8,7 @@ from bench.watcher.prune import Object
 from bench.watcher.reasons import end
 
 WORKLOADS = "devbench/workloads"
+WORKERS = "devbench/workers"
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 
@@ -36,6 +37,11 @@ def workloads(job: Object) -> list[str]:
     """Return what the indexes of a Job measure."""
     annotation = job["metadata"].get("annotations", {}).get(WORKLOADS, "[]")
     return [str(name) for name in json.loads(annotation)]
+
+
+def workers(job: Object) -> int:
+    """Return how many pods of a Job are the workers of one run, or 0 if the pool does not measure scaling."""
+    return int(job["metadata"].get("annotations", {}).get(WORKERS) or 0)
 
 
 def next_attempt(pod: Object | None, started: int) -> int:

@@ -8,7 +8,7 @@ Each report carries the time of its own cause, because the hub drops a report th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from bench.watcher.attempts import (
@@ -33,44 +33,21 @@ from bench.watcher.reasons import (
     event_time,
     moment,
     pending_reason,
-    pool_of,
     text_of,
     warning_reason,
 )
+from bench.watcher.run_report import RunReport, report_of, with_patience
 
 JOB = "batch.kubernetes.io/controller-uid"
-QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUES = ("kueue.x-k8s.io/queue-name", "devbench/queue")
+"""Labels of a Job with the name of its queue: of Kueue, and if a JobSet is in the queue, of the chart."""
+
 
 QUEUED = "Queued"
 """Reason of a run that waits for another one of its Job. Other reasons say more."""
 
 SLOW_START = 30.0
 """Seconds after which a pod that has a node and no problem is reported as starting."""
-
-
-@dataclass(frozen=True)
-class RunReport:
-    """A report about one run.
-
-    Attributes:
-        id: of the run, as the chart passes it to the pod in DEVBENCH_RUN_ID.
-        attempt: as in DEVBENCH_ATTEMPT, or the one before it if the pod has not started.
-        state: the run waits, has failed for good, or was interrupted and may start again.
-        reason: Kubernetes' reason, such as Unschedulable, and its message.
-        workload: what the run measures.
-        pool: where it runs.
-        node: of its pod, or None if it has none.
-        since: when the cause of the report occurred.
-    """
-
-    id: str
-    attempt: int
-    state: PodState
-    reason: str
-    workload: str
-    pool: str
-    node: str | None
-    since: datetime
 
 
 def job_reports(
@@ -91,16 +68,10 @@ def job_reports(
         patience: seconds that a run may wait for a node before it counts as failed.
         started: the latest attempt that started, by index. Its pod may be gone.
     """
-    latest: dict[int, Object] = {}
-    for pod in pods:
-        index = index_of(pod)
-        if index not in latest or order(pod) > order(latest[index]):
-            latest[index] = pod
-    reports = [report for pod in latest.values() if (report := _pod_report(job, pod, warnings, now))]
-    reports = [_with_patience(report, now, patience) for report in reports]
-    podless = [
-        _with_patience(report, now, patience) for report in _podless_reports(job, latest, warnings, started or {})
-    ]
+    latest = latest_pods(pods)
+    reports = [report for pod in latest.values() if (report := pod_report(job, pod, warnings, now))]
+    reports = [with_patience(report, now, patience) for report in reports]
+    podless = [with_patience(report, now, patience) for report in podless_reports(job, latest, warnings, started or {})]
     podless += _queued_reports(job, latest, reports)
     # A report about the next attempt of an evicted pod replaces that about the pod.
     by_id: dict[str, RunReport] = {}
@@ -108,6 +79,11 @@ def job_reports(
         if report.id not in by_id or report.attempt > by_id[report.id].attempt:
             by_id[report.id] = report
     return list(by_id.values())
+
+
+def latest_pods(pods: Iterable[Object]) -> dict[int, Object]:
+    """Return the pod of the latest attempt of each index."""
+    return {index_of(pod): pod for pod in sorted(pods, key=order)}
 
 
 def deleted_job_reports(
@@ -125,7 +101,7 @@ def deleted_job_reports(
     if condition(status, "Complete") or condition(status, "Failed"):
         return []
     ended = ended_indexes(job)
-    latest = {index_of(pod): pod for pod in sorted(pods, key=order)}
+    latest = latest_pods(pods)
     reason = "JobDeleted: the Job was deleted or replaced"
     reports = []
     for index in range(len(workloads(job))):
@@ -133,33 +109,47 @@ def deleted_job_reports(
         if index in ended or has_ended(pod):
             continue
         number = attempt(pod, started=True) if pod else max(attempt({}, started=False), (started or {}).get(index, 0))
-        report = _report(job, index, number, "interrupted", reason, pod)
+        report = report_of(job, index, number, "interrupted", reason, pod)
         reports.append(report if pod else replace(report, since=now))
     return reports
 
 
-def _pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: datetime) -> RunReport | None:
-    """Return the report about a pod, or None if it has no problem or can report itself."""
+def pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: datetime) -> RunReport | None:
+    """Return the report about a pod, or None if it has no problem or can report itself.
+
+    Args:
+        job: the Job.
+        pod: a pod of the Job.
+        warnings: the newest warning event about each object, by the object's UID.
+        now: the current time.
+    """
     status, index = pod.get("status", {}), index_of(pod)
     phase = status.get("phase")
     if phase == "Failed":
         state, reason = end(pod)
         if state == "interrupted" and index in indexes(job.get("status", {}).get("failedIndexes", "")):
             state, reason = "failed", f"{reason} (evicted {failures(pod) + 1} times)"
-        return _report(job, index, attempt(pod, started=True), state, reason, pod)
+        return report_of(job, index, attempt(pod, started=True), state, reason, pod)
     if phase == "Pending":
         reason = pending_reason(status) or warning_reason(pod, warnings)
-        report = _report(job, index, attempt(pod, started=False), "waiting", reason, pod)
+        report = report_of(job, index, attempt(pod, started=False), "waiting", reason, pod)
         if not reason and report.node and (now - report.since).total_seconds() > SLOW_START:
             report = replace(report, reason="Starting: the node is pulling the image or creating the container")
         return report if report.reason else None
     return None
 
 
-def _podless_reports(
+def podless_reports(
     job: Object, latest: Mapping[int, Object], warnings: Mapping[str, Object], started: Mapping[int, int]
 ) -> list[RunReport]:
-    """Return reports about indexes that have no pod, or whose pods were removed when the Job failed as a whole."""
+    """Return reports about indexes that have no pod, or whose pods were removed when the Job failed as a whole.
+
+    Args:
+        job: the Job.
+        latest: the latest pod of each index.
+        warnings: the newest warning event about each object, by the object's UID.
+        started: the latest attempt that started, by index.
+    """
     status = job.get("status", {})
     ended = ended_indexes(job)
     remaining = [index for index in range(len(workloads(job))) if index not in ended]
@@ -167,7 +157,7 @@ def _podless_reports(
     if failed:
         last_pods = {index: latest.get(index) for index in remaining}
         return [
-            _report(job, index, attempt(pod or {}, started=True), "failed", text_of(failed), pod)
+            report_of(job, index, attempt(pod or {}, started=True), "failed", text_of(failed), pod)
             for index, pod in last_pods.items()
             if not has_ended(pod)
         ]
@@ -175,7 +165,8 @@ def _podless_reports(
     since = _needed_since(job, latest.values())
     reason = ""
     if job["spec"].get("suspend"):
-        queue = job["metadata"].get("labels", {}).get(QUEUE)
+        labels = job["metadata"].get("labels", {})
+        queue = next((labels[name] for name in QUEUES if name in labels), None)
         reason = f"Suspended: held by queue {queue}" if queue else "Suspended: spec.suspend is true"
         since = max(since, moment((condition(status, "Suspended") or {}).get("lastTransitionTime")) or since)
     elif all(has_ended(pod) for pod in latest.values()):
@@ -188,7 +179,7 @@ def _podless_reports(
     if not reason:
         return []
     return [
-        replace(_report(job, index, next_attempt(latest.get(index), started.get(index, 0)), "waiting", reason, None),
+        replace(report_of(job, index, next_attempt(latest.get(index), started.get(index, 0)), "waiting", reason, None),
                 since=since)
         for index in without_pod
     ]  # fmt: skip
@@ -211,7 +202,7 @@ def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable
     state: PodState = blocking.state if blocking and blocking.state != "interrupted" else "waiting"
     since = blocking.since if blocking else _needed_since(job, latest.values())
     return [
-        replace(_report(job, index, attempt_number(0, started=False), state, reason, None), since=since)
+        replace(report_of(job, index, attempt_number(0, started=False), state, reason, None), since=since)
         for index in range(len(names))
         if index not in ended and index not in latest
     ]
@@ -225,27 +216,3 @@ def _needed_since(job: Object, pods: Iterable[Object]) -> datetime:
             times.append(container.get("state", {}).get("terminated", {}).get("finishedAt"))
         times.append(pod["metadata"].get("creationTimestamp"))
     return max((time for text in times if (time := moment(text))), default=datetime.now(timezone.utc))
-
-
-def _with_patience(report: RunReport, now: datetime, patience: float) -> RunReport:
-    """Report a run that waited too long for a node as failed. If its pod starts later, the pod's reports win."""
-    waited = (now - report.since).total_seconds()
-    suspended = report.reason.startswith("Suspended")
-    if report.state == "waiting" and report.node is None and waited > patience and not suspended:
-        return replace(report, state="failed", reason=f"{report.reason} (waited {waited:.0f} s for a node)")
-    return report
-
-
-def _report(job: Object, index: int, number: int, state: PodState, reason: str, pod: Object | None) -> RunReport:
-    names = workloads(job)
-    created = moment((pod or job)["metadata"].get("creationTimestamp"))
-    return RunReport(
-        id=run_id(job, index),
-        attempt=number,
-        state=state,
-        reason=reason,
-        workload=names[index] if index < len(names) else str(index),
-        pool=pool_of(job),
-        node=(pod or {}).get("spec", {}).get("nodeName"),
-        since=created or datetime.now(timezone.utc),
-    )

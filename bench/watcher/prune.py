@@ -15,6 +15,7 @@ _METADATA = ("name", "uid", "resourceVersion", "creationTimestamp", "deletionTim
 _ANNOTATIONS = (
     "batch.kubernetes.io/job-completion-index",
     "batch.kubernetes.io/job-index-failure-count",
+    "devbench/workers",
     "devbench/workloads",
 )
 _POD_STATUS = ("phase", "reason", "message", "conditions", "startTime")

@@ -9,10 +9,13 @@ from datetime import datetime, timezone
 from bench.model.run_state import Progress, RunState
 from bench.version import __version__
 from bench.watcher.api import Change
-from bench.watcher.attempts import attempt, index_of
-from bench.watcher.pod_status import JOB, QUEUED, RunReport, deleted_job_reports, job_reports
+from bench.watcher.attempts import attempt, index_of, workers
+from bench.watcher.pod_status import JOB, QUEUED, deleted_job_reports
+from bench.watcher.pool_queue import PoolQueues
 from bench.watcher.prune import Object
 from bench.watcher.reasons import event_time
+from bench.watcher.run_report import RunReport
+from bench.watcher.workers import run_reports
 
 HEARTBEAT = 60.0
 """Seconds after which a waiting run is reported again."""
@@ -66,8 +69,9 @@ class Watcher:
             for uid, reports in self.reported.items()
             if any(report.state == "waiting" for report, _ in reports.values())
         }
+        queues = PoolQueues(self.jobs, self.pods)
         for uid in (self._changed | waiting) & self.jobs.keys():
-            self._review_job(uid, now)
+            self._review_job(uid, now, queues)
         self._changed = set()
 
     def send(self, send: Send) -> None:
@@ -81,19 +85,23 @@ class Watcher:
             send(run_state(report))
             del self.unsent[run]
 
-    def _review_job(self, uid: str, now: float) -> None:
+    def _review_job(self, uid: str, now: float, queues: PoolQueues) -> None:
         before = self.reported.get(uid, {})
         current = self.reported[uid] = dict(before)
         time_ = datetime.fromtimestamp(now, timezone.utc)
         pods, started = self.pods.get(uid, {}).values(), self.started.get(uid, {})
-        for report in job_reports(self.jobs[uid], pods, self.warnings, time_, self.patience, started):
+        job = self.jobs[uid]
+        reports = run_reports(job, pods, self.warnings, time_, self.patience, started, queues.of(job))
+        if workers(job) > 1 and not reports:
+            current.clear()  # no worker is missing any more
+        for report in reports:
             last_report, sent_at = before.get(report.id, (None, 0.0))
             due = report.state == "waiting" and now - sent_at >= _heartbeat(report)
             if last_report is not None and _is_repeated(last_report, report) and not due:
                 current[report.id] = (last_report, sent_at)
             else:
-                if last_report is not None and int(report.id.rpartition(".")[2]) not in started:
-                    report = _with_cause(report, last_report)
+                if last_report is not None:
+                    report = _with_cause(report, last_report, int(report.id.rpartition(".")[2]) in started)
                 current[report.id] = (report, now)
                 self.unsent[report.id] = report
 
@@ -196,8 +204,15 @@ def _heartbeat(report: RunReport) -> float:
     return QUEUED_HEARTBEAT if _is_queued(report) else HEARTBEAT
 
 
-def _with_cause(report: RunReport, last: RunReport) -> RunReport:
-    """Add to the end of a run that never started what it waited for: a deadline alone explains nothing."""
-    if report.state != "failed" or last.state == "interrupted" or last.attempt >= report.attempt:
+def _with_cause(report: RunReport, last: RunReport, started: bool) -> RunReport:
+    """Add to the end of a run that never started what it waited for: a deadline alone explains nothing.
+
+    A run of several workers can wait for one of them after it has started.
+    """
+    if started:
+        waited = last.state == "waiting" and last.attempt == report.attempt
+    else:
+        waited = last.state != "interrupted" and last.attempt < report.attempt
+    if report.state != "failed" or not waited:
         return report
     return replace(report, reason=f"{report.reason}. Before: {last.reason}")

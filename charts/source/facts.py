@@ -12,13 +12,18 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from bench.registry import names
-from charts.source.pools import UNMEASURED
+from charts.source.pools import SHARED_MEMORY, UNMEASURED
 from charts.source.values import Values
 
 
 def facts_json() -> str:
     """Return `facts.json`: the defaults of the values, the built-in workloads, and what changes no measurement."""
-    facts = {"defaults": defaults(Values()), "workloads": names(), "unmeasured": sorted(UNMEASURED)}
+    facts = {
+        "defaults": defaults(Values()),
+        "workloads": names(),
+        "unmeasured": sorted(UNMEASURED),
+        "sharedMemory": SHARED_MEMORY,
+    }
     return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -11,6 +11,7 @@ from bench.config.settings import RunSettings
 from charts.source.backends import cluster_backends
 from charts.source.base import (
     NAME,
+    Auto,
     Bytes,
     BytesOrNone,
     ImageOverride,
@@ -38,10 +39,15 @@ Backend = Annotated[str, WithJsonSchema({"enum": list(cluster_backends()), "type
 Seconds = Annotated[int, Field(ge=1)]
 Workload = Annotated[str, Field(pattern="^[A-Za-z0-9]([-A-Za-z0-9_]{0,48}[A-Za-z0-9])?$")]
 Workloads = Annotated[list[Workload], Field(json_schema_extra={"uniqueItems": True})]
+# The name of a pod ends with the index of its worker, and has room for three digits.
+Sizes = Annotated[list[Annotated[int, Field(ge=1, le=999)]], Field(json_schema_extra={"uniqueItems": True})]
+
+SHARED_MEMORY = "1Gi"
+"""Size of /dev/shm in a pod of a pool with `workers`, unless the values set it."""
 
 UNMEASURED = frozenset(
     {
-        *("enabled", "evictions", "jobSeconds", "queue", "jobAnnotations"),  # how the Job is run
+        *("enabled", "evictions", "jobSeconds", "queue", "jobSet", "jobAnnotations"),  # how the Job is run
         *("hourlyPrice", "currency"),  # what a result costs
         *("podAnnotations", "podLabels", "priorityClassName", "schedulerName", "serviceAccountName"),
         *("dnsPolicy", "dnsConfig", "topologySpreadConstraints"),
@@ -76,7 +82,9 @@ class Pool(PodOptions):
         description="File in presets/ with node labels, taints and prices of a cloud. generic: NVIDIA's labels, no "
         "prices. none: only your own labels.",
     )
-    cpu_column: bool = Field(True, description="On a GPU pool, also measure the CPU, interleaved with the GPU.")
+    cpu_column: bool = Field(
+        True, description="On a GPU pool without `workers`, also measure the CPU, interleaved with the GPU."
+    )
     workloads: Workloads = Field([], description="Workloads of this pool. Default: `workloads`.")
     settings: RunOptions = Field({}, description="Settings of the pool's runs. They override `settings`.")
     cpu: int = Field(3, ge=1, description="Number of CPUs, as request and limit. Leave one CPU of the node free.")
@@ -101,11 +109,30 @@ class Pool(PodOptions):
         description="Number of nodes to measure at the same time. This separates the effect of a node from that of its "
         "device. Each workload runs once on each node. Requires `exclusiveNode`.",
     )
+    workers: Sizes = Field(
+        [],
+        description="Numbers of workers, such as [1, 2, 4], to measure how each workload scales. For each workload and "
+        "each number, a Job runs `devbench scale` with one worker per node. Default: the pool runs each workload as "
+        "usual.",
+    )
+    job_set: Auto = Field(
+        "auto",
+        description="Run several workers in a JobSet instead of a Job and a Service. `auto`: if the cluster has "
+        "JobSets.",
+    )
+    shared_memory: BytesOrNone = Field(
+        "",
+        description="Size of /dev/shm, which NCCL needs. It is part of the memory that the pod uses. Default: "
+        f"{SHARED_MEMORY} with `workers`, else the container runtime's.",
+    )
     allow_shared_gpu: bool = Field(False, description="Allow a shared GPU. Each result then has a warning.")
     exclusive_node: bool = Field(True, description="Allow at most one devbench run per node at a time.")
     spot: bool = Field(False, description="Allow spot nodes. An evicted run starts again.")
     evictions: int = Field(
-        5, ge=0, description="How often an evicted run starts again. After one more eviction, it counts as failed."
+        5,
+        ge=0,
+        description="How often an evicted run starts again. After one more eviction, it counts as failed. A run of "
+        "several workers never starts again.",
     )
     instance_type: str = Field(
         "",
@@ -123,7 +150,9 @@ class Pool(PodOptions):
     )
     tolerations: Objects = Field([], description="Extra tolerations of the pool's pods.")
     affinity: Object = Field(
-        {}, description="Affinity of its pods. It replaces the chart's own affinity, except for the node labels."
+        {},
+        description="Affinity of its pods. It replaces the chart's own affinity, except for the node labels and what "
+        "`workers` needs.",
     )
     runtime_class_name: str = Field(
         "", description="Runtime class of its pods. Required if NVIDIA's runtime is not the default."

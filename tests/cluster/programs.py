@@ -8,6 +8,7 @@ by its version, which pins its dependencies. The control plane is cached by the 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -25,10 +26,14 @@ TOOLS = {
     "crane": "github.com/google/go-containerregistry/cmd/crane@v0.22.1",
     "helm-3": "helm.sh/helm/v3/cmd/helm@v3.22.0",
     "helm-4": "helm.sh/helm/v4/cmd/helm@v4.3.1",
+    "jobset": "sigs.k8s.io/jobset@v0.12.0",
     "kube-score": "github.com/zegl/kube-score/cmd/kube-score@v1.20.0",
     "kueue": "sigs.k8s.io/kueue/cmd/kueue@v0.17.0",
 }
 """Packages that `go install` builds on their own."""
+
+MODULES = ("jobset",)
+"""Tools that are built in their module's folder. `go install` needs the list of versions, which not every proxy has."""
 
 CONTROL_PLANE = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -64,7 +69,12 @@ def tool(name: str) -> Path:
     with _lock(path.parent):
         if not path.exists():
             with _temporary_folder(path) as folder:
-                _go(["install", "-trimpath", "-ldflags=-s -w", TOOLS[name]], Path.cwd(), GOBIN=str(folder))
+                flags = ["-trimpath", "-ldflags=-s -w"]
+                if name in MODULES:
+                    module = json.loads(_go(["mod", "download", "-json", TOOLS[name]], folder))
+                    _go(["build", *flags, "-o", str(folder / program), "."], Path(module["Dir"]))
+                else:
+                    _go(["install", *flags, TOOLS[name]], Path.cwd(), GOBIN=str(folder))
                 (folder / program).rename(path)
     return path
 

@@ -17,6 +17,7 @@ GENERATED_TOKEN = CHART / "ci" / "generated-token-values.yaml"
 """The case that needs a cluster, because Helm looks up its token there."""
 
 OFFLINE = [case for case in CASES if case != GENERATED_TOKEN]
+JOBSET = "jobset.x-k8s.io/v1alpha2/JobSet"
 OPERATOR = tuple(f"monitoring.coreos.com/v1/{kind}" for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule"))
 HELMS = ("helm-3", "helm-4")
 TOKEN: dict[str, Any] = {"hub": {"auth": {"existingSecret": "devbench-token"}}}
@@ -94,6 +95,12 @@ def jobs(rendered: list[Object]) -> dict[str, Object]:
     return {item["metadata"]["labels"]["devbench/pool"]: item for item in rendered if item["kind"] == "Job"}
 
 
+def runs(rendered: list[Object], kind: str = "Job") -> dict[int, Object]:
+    """Return the Jobs, JobSets or CronJobs of runs with `workers` of one workload, by the number of workers."""
+    made = [item for item in rendered if item["kind"] == kind]
+    return {int(item["metadata"]["annotations"]["devbench/workers"]): item for item in made}
+
+
 def pods(rendered: list[Object]) -> list[tuple[str, Object]]:
     """Return the name of every object that creates pods, with the template of the pods."""
     templates = []
@@ -105,6 +112,9 @@ def pods(rendered: list[Object]) -> list[tuple[str, Object]]:
             templates.append((name, item["spec"]["template"]))
         elif item["kind"] == "CronJob":
             templates.append((name, item["spec"]["jobTemplate"]["spec"]["template"]))
+        elif item["kind"] == "JobSet":
+            (job,) = item["spec"]["replicatedJobs"]
+            templates.append((name, job["template"]["spec"]["template"]))
     return templates
 
 

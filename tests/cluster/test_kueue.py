@@ -99,6 +99,35 @@ def test_an_admitted_job_runs_on_its_flavor_and_survives_an_upgrade_of_the_hub(
     kueue.clear(namespace)
 
 
+def test_all_workers_of_a_run_are_admitted_or_none(kueue: ControlPlane, tmp_path: Path) -> None:
+    """The quota has 100 CPUs: enough for two workers of 40 CPUs, but not for three."""
+    namespace = "queued-workers"
+    kueue.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    queue = {"kind": "LocalQueue", "metadata": {"name": "benchmarks", "namespace": namespace}}
+    kueue.apply({"apiVersion": API, **queue, "spec": {"clusterQueue": "all"}})
+    pool = {"preset": "none", "queue": "benchmarks", "cpu": 40, "podAnnotations": {HOLD: "1"}}
+    pools = {"cpu": None, "two": {**pool, "workers": [2]}, "three": {**pool, "workers": [3]}}
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps(merge(TOKEN, {"workloads": ["cifar"], "pools": pools})), encoding="utf-8")
+    place = ("devbench", str(CHART), "--namespace", namespace)
+    helm("helm-4", "install", *place, "--values", str(values), kubeconfig=kueue.kubeconfig)
+
+    def pods(pool: str) -> list[Object]:
+        return kueue.get("pods", "-n", namespace, "-l", f"devbench/pool={pool}")
+
+    def refused() -> bool:
+        workloads = kueue.get("workloads.kueue.x-k8s.io", "-n", namespace)
+        conditions = [item for workload in workloads for item in workload.get("status", {}).get("conditions", [])]
+        return any(item["type"] == "QuotaReserved" and item["status"] == "False" for item in conditions)
+
+    wait_until("both workers of the run that fits have a pod", lambda: len(pods("two")) == 2)
+    wait_until("Kueue has no quota for the other run", refused)
+    (job,) = kueue.get("jobs", "-n", namespace, "-l", "devbench/pool=three")
+    assert job["spec"]["suspend"]
+    assert pods("three") == []
+    kueue.clear(namespace)
+
+
 def _admitted(plane: ControlPlane, namespace: str) -> Object | None:
     """Return the Job if Kueue has admitted it with the flavor and its pod has a node."""
     plane.check_programs()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rendering import CHART, Object, pods, render
+from rendering import CHART, JOBSET, Object, pods, render
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
 
@@ -90,6 +90,25 @@ def test_runs_and_the_watcher_reach_the_port_of_an_external_hub() -> None:
         assert not flows.allowed(source, "outside", 8444)
 
 
+@pytest.mark.parametrize("options", [(), (f"--api-versions={JOBSET}",)], ids=["Jobs", "JobSets"])
+def test_only_the_workers_of_one_run_reach_each_other_and_on_every_port(options: tuple[str, ...]) -> None:
+    own = {"workers": [1, 2, 4]}
+    flows = Flows(render(values={"workloads": ["cifar"], "pools": {"cpu": own, "t4": own}}, options=options))
+    workers = [name for name in flows.places if "-cpu-w" in name]
+    assert len(workers) == 3
+    for name in workers:
+        for port in (22, 2222, 9400, 40000):
+            several = "-w1-" not in name
+            assert flows.allowed(name, name, port) is several, f"{name}:{port}"
+        for other in {*flows.places} - {name, "hub", "dns", "prometheus"}:
+            assert not flows.allowed(name, other, 2222), f"{name} → {other}"
+            assert not flows.allowed(other, name, 2222), f"{other} → {name}"
+        assert flows.allowed(name, "hub", 8080)
+        assert flows.allowed(name, "dns", 53)
+        assert flows.allowed("prometheus", name, 9400)
+        assert not flows.allowed("prometheus", name, 2222)
+
+
 class Flows:
     """The policies in rendered objects, and the pods that they apply to."""
 
@@ -98,7 +117,7 @@ class Flows:
         self.places = dict(OTHER_PODS)
         for _, template in pods(rendered):
             labels = template["metadata"]["labels"]
-            self.places[labels["app.kubernetes.io/component"]] = ("bench", labels)
+            self.places[labels.get("devbench/run", labels["app.kubernetes.io/component"])] = ("bench", labels)
 
     def allowed(self, source: str, target: str, port: int) -> bool:
         """Return whether the source may open a connection and the target may accept it."""

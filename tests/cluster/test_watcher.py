@@ -77,6 +77,8 @@ class WatchedRelease:
 
 HELD = {HOLD: "1"}
 POOLS = ("image", "container", "memory", "evicted", "deadline", "absent", "spot", "again")
+NODES = (*POOLS, "late", "held", "scaling")
+"""Pools that have a node."""
 
 
 def values() -> Object:
@@ -84,6 +86,8 @@ def values() -> Object:
     pools: Object = {
         name: {"preset": "none", "nodeSelector": {"pool": name}, "cpu": 1, "podAnnotations": HELD} for name in POOLS
     }
+    # Two workers, but only one node.
+    pools["scaling"] = {"preset": "none", "nodeSelector": {"pool": "scaling"}, "podAnnotations": HELD, "workers": [2]}
     pools["paused"] = {"preset": "none", "nodeSelector": {"pool": "paused"}}
     pools["nowhere"] = {"preset": "none", "nodeSelector": {"pool": "nowhere"}}
     pools["late"] = {"preset": "none", "nodeSelector": {"pool": "late"}, "podAnnotations": HELD, "jobSeconds": 1}
@@ -101,7 +105,7 @@ def release(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
     """A release with a hub and a watcher."""
     name, folder = "watched", tmp_path_factory.mktemp("watched")
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    plane.apply(*(node(f"own-{pool}", {"pool": pool}) for pool in (*POOLS, "late", "held")))
+    plane.apply(*(node(f"own-{pool}", {"pool": pool}) for pool in NODES))
     values_file = folder / "values.json"
     values_file.write_text(json.dumps(values()), encoding="utf-8")
     helm(
@@ -119,7 +123,7 @@ def release(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
         yield WatchedRelease(plane, name, url)
     helm("helm-4", "uninstall", "devbench", "-n", name, kubeconfig=plane.kubeconfig)
     plane.clear(name)
-    plane.kubectl("delete", "nodes", *(f"own-{pool}" for pool in (*POOLS, "late", "held")))
+    plane.kubectl("delete", "nodes", *(f"own-{pool}" for pool in NODES))
 
 
 def test_a_pool_without_nodes_waits_with_the_schedulers_reason(release: WatchedRelease) -> None:
@@ -127,6 +131,20 @@ def test_a_pool_without_nodes_waits_with_the_schedulers_reason(release: WatchedR
     assert run["progress"]["phase"] == "waiting"
     assert run["node"] is None
     release.wait_for_reason("nowhere", "Queued: behind cifar, which waits: Unschedulable: 0/", "mnist")
+
+
+def test_a_worker_without_a_node_is_named_and_the_other_run_of_its_pool_is_queued(release: WatchedRelease) -> None:
+    def bound() -> Object | None:
+        pods = release.plane.get("pods", "-n", release.namespace, "-l", "devbench/pool=scaling")
+        return next((pod for pod in pods if pod["spec"].get("nodeName")), None)
+
+    pod = wait_until("a worker has a node", bound)
+    workload = pod["spec"]["containers"][0]["args"][1]
+    missing = 1 - int(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
+    run = release.wait_for_reason("scaling", f"Waiting for worker {missing}: Unschedulable: 0/", workload)
+    assert run["id"].endswith(".0")
+    (other,) = {"cifar", "mnist"} - {workload}
+    release.wait_for_reason("scaling", f"Queued: behind {workload} with 2 workers", other)
 
 
 def test_a_job_that_is_suspended_after_it_was_unschedulable_and_then_deleted_is_reported(

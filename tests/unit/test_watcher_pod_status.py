@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from bench.watcher.attempts import attempt
-from bench.watcher.pod_status import QUEUED, RunReport, deleted_job_reports, job_reports
+from bench.watcher.pod_status import QUEUED, deleted_job_reports, job_reports
 from bench.watcher.prune import Object, prune
+from bench.watcher.run_report import RunReport
 
 pytestmark = pytest.mark.once
 

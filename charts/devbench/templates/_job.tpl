@@ -1,5 +1,5 @@
-{{/* The Job that runs a pool's workloads. Its name ends with a hash of what changes a measurement. Other fields of a Job
-that cannot change stay as they were when it was created. */}}
+{{/* The Jobs that run a pool's workloads. Their names end with a hash of what changes a measurement. Other fields of a
+Job that cannot change stay as they were when it was created. */}}
 
 {{/* All that the templates of a pool need, by name: root, name, pool, backend, place, image. Arguments: root, name. */}}
 {{- define "devbench.scope" -}}
@@ -9,14 +9,27 @@ that cannot change stay as they were when it was created. */}}
 {{- if and (gt (int $scope.pool.nodes) 1) (not $scope.pool.exclusiveNode) -}}
 {{- fail (printf "pools.%s.nodes is %d, so pools.%s.exclusiveNode must be true" .name (int $scope.pool.nodes) .name) -}}
 {{- end -}}
+{{- include "devbench.workers.check" $scope -}}
 {{- $_ = set $scope "backend" (include "devbench.backend" . | fromYaml) -}}
 {{- $_ = set $scope "place" (include "devbench.place" . | fromYaml) -}}
 {{- $_ = set $scope "image" (include "devbench.image" (dict "root" .root "backend" $scope.pool.backend "override" $scope.pool.image)) -}}
 {{- end -}}
 {{- end -}}
 
+{{/* Add to a dict what the templates of one run need: the scope of its pool, with the run's own workloads and workers, and
+run, the name of its Job or CronJob. Arguments: scope, of (an entry of devbench.pool.runs), scheduled. */}}
+{{- define "devbench.run.scope" -}}
+{{- $run := . -}}
+{{- range $key, $value := .scope }}{{ $_ := set $run $key $value }}{{ end -}}
+{{- $pool := set (omit .scope.pool "workers") "workloads" .of.workloads -}}
+{{- with int .of.workers }}{{ $_ := set $pool "workers" . }}{{ end -}}
+{{- $_ := set $run "pool" $pool -}}
+{{- $_ = set $run "workers" (int .of.workers) -}}
+{{- $_ = set $run "run" (include (.scheduled | ternary "devbench.run.schedule.name" "devbench.run.name") $run) -}}
+{{- end -}}
+
 {{/* The name of a Job. Empty values are left out of the hash, so that a new option of the chart starts no run.
-Arguments: a scope. */}}
+Arguments: the scope of a run. */}}
 {{- define "devbench.run.name" -}}
 {{- $measured := dict -}}
 {{- range $key, $value := .pool -}}
@@ -25,15 +38,45 @@ Arguments: a scope. */}}
 {{- $place := omit .place "hourlyPrice" -}}
 {{- $content := include "devbench.workload.content" . -}}
 {{- $all := list $measured $place .backend .image $content (int .root.Values.rerun) -}}
+{{- if .workers -}}
+{{ include "devbench.workers.name" (dict "scope" . "content" $all) }}
+{{- else -}}
 {{ include "devbench.fullname" .root }}-{{ .name }}-{{ toJson $all | sha256sum | trunc 8 }}
 {{- end -}}
+{{- end -}}
 
-{{/* The part of a Job that cannot change. Arguments: a scope. */}}
+{{/* The name of a CronJob. Arguments: the scope of a run. */}}
+{{- define "devbench.run.schedule.name" -}}
+{{- if .workers -}}
+{{ include "devbench.workers.name" (dict "scope" . "content" .pool.workloads) }}
+{{- else -}}
+{{ include "devbench.fullname" .root }}-{{ .name }}
+{{- end -}}
+{{- end -}}
+
+{{/* How many pods of a Job run at the same time. Arguments: the scope of a run. */}}
+{{- define "devbench.run.parallelism" -}}
+{{ default (int .pool.nodes) .workers }}
+{{- end -}}
+
+{{/* The part of a Job that can change. Arguments: the scope of a run. */}}
+{{- define "devbench.run.mutable" -}}
+parallelism: {{ include "devbench.run.parallelism" . }}
+{{- if .pool.jobSeconds }}
+activeDeadlineSeconds: {{ int64 .pool.jobSeconds }}
+{{- end }}
+{{- end -}}
+
+{{/* The part of a Job that cannot change. Arguments: the scope of a run. */}}
 {{- define "devbench.run.fixed" -}}
 completionMode: Indexed
+podReplacementPolicy: Failed
+{{- if gt .workers 1 }}
+completions: {{ .workers }}
+backoffLimit: 0 # the other workers cannot go on without one of them
+{{- else }}
 completions: {{ mul (len .pool.workloads) (int .pool.nodes) }}
 backoffLimitPerIndex: {{ int .pool.evictions }}
-podReplacementPolicy: Failed
 podFailurePolicy:
   rules: # an evicted pod is replaced, a failed one is not
     - action: Count
@@ -50,18 +93,19 @@ podFailurePolicy:
         containerName: devbench
         operator: NotIn
         values: [0]
+{{- end }}
 template:
   {{- include "devbench.run.pod" . | nindent 2 }}
 {{- end -}}
 
 {{/* The same as JSON. If the Job exists, it is what the Job was created with, which the Job keeps in an annotation.
-Arguments: a scope, with live: the Job in the cluster, or nothing. */}}
+Arguments: the scope of a run, with live: the Job in the cluster, or nothing. */}}
 {{- define "devbench.run.kept" -}}
 {{- $kept := dig "metadata" "annotations" "devbench/spec" "" (default dict .live) -}}
 {{- default (include "devbench.run.fixed" . | fromYaml | toJson) $kept -}}
 {{- end -}}
 
-{{/* The same as YAML, with the tolerations that Kueue may have added. Arguments: a scope, with live and spec. */}}
+{{/* The same as YAML, with the tolerations that Kueue may have added. Arguments: the scope of a run, with live and spec. */}}
 {{- define "devbench.run.spec" -}}
 {{- $spec := fromJson .spec -}}
 {{- $tolerations := dig "spec" "template" "spec" "tolerations" list (default dict .live) -}}
@@ -69,18 +113,20 @@ Arguments: a scope, with live: the Job in the cluster, or nothing. */}}
 {{- toYaml $spec -}}
 {{- end -}}
 
-{{/* Metadata of a Job, besides its name. They tell the watcher what each index runs. Arguments: a scope, and optionally
-spec: what to keep. */}}
+{{/* Metadata of a Job, besides its name. They tell the watcher what each index runs. Arguments: the scope of a run, and
+optionally spec: what to keep. */}}
 {{- define "devbench.run.metadata" -}}
 {{- $labels := dict "devbench/pool" .name -}}
 {{- with .pool.queue }}{{ $_ := set $labels "kueue.x-k8s.io/queue-name" . }}{{ end -}}
 {{- $annotations := dict "devbench/workloads" (include "devbench.pool.indexes" .) "devbench/backends" .backend.measured -}}
+{{- with .workers }}{{ $_ := set $annotations "devbench/workers" (toString .) }}{{ end -}}
 {{- if and .spec (lt (len .spec) 150000) }}{{ $_ := set $annotations "devbench/spec" .spec }}{{ end -}}
 {{- include "devbench.metadata" (dict "root" .root "component" "run" "labels" $labels "ours" $annotations "annotations" .pool.jobAnnotations) -}}
 {{- end -}}
 
-{{/* Seconds after which a Job of the schedule ends, so that a pool without nodes does not block the next one. */}}
+{{/* Seconds after which a Job of the schedule ends, so that a pool without nodes does not block the next one. The runs of a
+pool wait for each other. Arguments: a scope. */}}
 {{- define "devbench.run.schedule.seconds" -}}
-{{- $runs := mul (len .pool.workloads) (int64 .pool.runSeconds) -}}
+{{- $runs := mul (len .pool.workloads) (max 1 (len .pool.workers)) (int64 .pool.runSeconds) -}}
 {{- default (add (int64 .root.Values.watcher.waitSeconds) $runs) (int64 .pool.jobSeconds) -}}
 {{- end -}}

@@ -59,11 +59,12 @@ annotations:
 {{- end -}}
 {{- end -}}
 
-{{/* Whether to create an object. "auto" asks whether the cluster has its kind. Arguments: root, enabled, kind. */}}
+{{/* Whether to create an object. "auto" asks whether the cluster has its kind. Arguments: root, enabled, kind, and
+optionally api: the version of its API. Default: that of the Prometheus operator. */}}
 {{- define "devbench.wanted" -}}
 {{- if kindIs "bool" .enabled -}}
 {{- if .enabled }}true{{ end -}}
-{{- else if .root.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" .kind) -}}
+{{- else if .root.Capabilities.APIVersions.Has (printf "%s/%s" (default "monitoring.coreos.com/v1" .api) .kind) -}}
 true
 {{- end -}}
 {{- end -}}

@@ -85,7 +85,7 @@ hourlyPrice: {{ include "devbench.place.price" $scope }}
 {{- end -}}
 
 {{/* Affinity of a run. Node labels are an affinity too, because Kueue writes the nodeSelector. The user's affinity
-replaces the chart's, except for the labels. Arguments: pool, place. */}}
+replaces the chart's, except for the labels and what several workers need. Arguments: the scope of a run. */}}
 {{- define "devbench.run.affinity" -}}
 {{- $labels := list -}}
 {{- range $key, $value := .place.labels }}{{ $labels = append $labels (dict "key" $key "operator" "In" "values" (list $value)) }}{{ end -}}
@@ -97,6 +97,11 @@ replaces the chart's, except for the labels. Arguments: pool, place. */}}
 {{- $selector := dict "matchExpressions" (list (dict "key" "devbench/pool" "operator" "Exists")) -}}
 {{- $term := dict "topologyKey" "kubernetes.io/hostname" "namespaceSelector" dict "labelSelector" $selector -}}
 {{- $_ := set $affinity "podAntiAffinity" (dict $required (list $term)) -}}
+{{- end -}}
+{{- if .workers -}}
+{{- $others := default dict $affinity.podAntiAffinity -}}
+{{- $terms := concat (default list (index $others $required)) (include "devbench.workers.apart" . | fromYamlArray) -}}
+{{- $_ := set $affinity "podAntiAffinity" (set $others $required $terms) -}}
 {{- end -}}
 {{- $expressions := .pool.affinity | empty | ternary (concat $labels .place.expressions) $labels -}}
 {{- $terms := list -}}

@@ -25,12 +25,22 @@ the nodes measure the same workload at the same time. Arguments: pool. */}}
 {{- toJson $indexes -}}
 {{- end -}}
 
+{{/* The runs of a pool, as JSON. Each has a Job of its own. With `workers`, there is a run for each workload and each number
+of workers, else one for all workloads. Arguments: pool. */}}
+{{- define "devbench.pool.runs" -}}
+{{- $runs := list -}}
+{{- range $workload := .pool.workloads -}}
+{{- range $.pool.workers }}{{ $runs = append $runs (dict "workloads" (list $workload) "workers" (int .)) }}{{ end -}}
+{{- end -}}
+{{- default (list (dict "workloads" .pool.workloads "workers" 0)) $runs | toJson -}}
+{{- end -}}
+
 {{/* A pool's backend, as YAML: its row of backends.yaml, and `measured`, the backends that the pool's runs measure.
 Arguments: root, pool. */}}
 {{- define "devbench.backend" -}}
 {{- $table := .root.Files.Get "backends.yaml" | fromYaml -}}
 {{- $backend := index $table.backends .pool.backend -}}
 {{- $both := printf "%s,%s" $table.reference .pool.backend -}}
-{{- $_ := set $backend "measured" (and $backend.gpu .pool.cpuColumn | ternary $both .pool.backend) -}}
+{{- $_ := set $backend "measured" (and $backend.gpu .pool.cpuColumn (empty .pool.workers) | ternary $both .pool.backend) -}}
 {{- toYaml $backend -}}
 {{- end -}}

@@ -1,10 +1,12 @@
 {{/* The pod that measures. */}}
 
-{{/* A pool's pod template. Arguments: root, name, pool, place, backend. */}}
+{{/* The pod template of a run. Arguments: the scope of a run. */}}
 {{- define "devbench.run.pod" -}}
 {{- $root := .root -}}
 {{- $pool := .pool -}}
 metadata:
+  {{- $labels := dict "devbench/pool" .name -}}
+  {{- if .workers }}{{ $_ := set $labels "devbench/run" .run }}{{ end -}}
   {{- $annotations := dict "cluster-autoscaler.kubernetes.io/safe-to-evict" "false" "karpenter.sh/do-not-disrupt" "true" -}}
   {{- with $root.Values.metrics -}}
   {{- if and .enabled .annotations (ne (toString .podMonitor.enabled) "true") -}}
@@ -13,11 +15,14 @@ metadata:
   {{- $_ = set $annotations "prometheus.io/path" "/metrics" -}}
   {{- end -}}
   {{- end -}}
-  {{- include "devbench.pod.metadata" (dict "root" $root "component" "run" "options" $pool "labels" (dict "devbench/pool" .name) "annotations" $annotations) | nindent 2 }}
+  {{- include "devbench.pod.metadata" (dict "root" $root "component" "run" "options" $pool "labels" $labels "annotations" $annotations) | nindent 2 }}
 spec:
   activeDeadlineSeconds: {{ int64 $pool.runSeconds }}
   restartPolicy: Never
   terminationGracePeriodSeconds: 60
+  {{- if gt .workers 1 }}
+  subdomain: {{ .run }}
+  {{- end }}
   {{- $init := $root.Values.hub.auth.runTokens | ternary (include "devbench.run.token.container" .) "" }}
   {{- include "devbench.pod.spec" (dict "root" $root "options" $pool "init" $init) | nindent 2 }}
   {{- with $pool.runtimeClassName }}
@@ -37,12 +42,16 @@ spec:
     - name: devbench
       image: {{ .image }}
       args:
-        - run
+        - {{ .workers | empty | ternary "run" "scale" }}
         {{- range include "devbench.pool.indexes" . | fromJsonArray }}
         - {{ hasKey $root.Values.customWorkloads . | ternary (printf "/workloads/%s.py" .) . | quote }}
         {{- end }}
+        {{- if .workers }}
+        {{- include "devbench.workers.arguments" . | nindent 8 }}
+        {{- else }}
         - --only
         - $(JOB_COMPLETION_INDEX)
+        {{- end }}
       {{- $env := include "devbench.run.env" . }}
       {{- $mounts := include "devbench.run.mounts" . }}
       {{- include "devbench.container" (dict "root" $root "options" $pool "env" $env "mounts" $mounts) | nindent 6 }}
@@ -97,6 +106,9 @@ claims:
 {{- define "devbench.run.mounts" -}}
 - {name: results, mountPath: /results}
 - {name: tmp, mountPath: /tmp}
+{{- if include "devbench.run.memory" . }}
+- {name: shared-memory, mountPath: /dev/shm}
+{{- end }}
 - {name: {{ .root.Values.hub.auth.runTokens | ternary "run-token" "hub-token" }}, mountPath: /etc/devbench/hub, readOnly: true}
 {{- include "devbench.workload.mounts" . }}
 {{- if .pool.dataClaim }}
@@ -113,6 +125,10 @@ claims:
   emptyDir: {}
 - name: tmp
   emptyDir: {}
+{{- with include "devbench.run.memory" . }}
+- name: shared-memory
+  emptyDir: {medium: Memory, sizeLimit: {{ . }}}
+{{- end }}
 {{ include "devbench.hub.volume" .root }}
 {{- if .root.Values.hub.auth.runTokens }}
 - name: run-token
@@ -132,6 +148,11 @@ claims:
   emptyDir: {}
   {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* Size of the volume at /dev/shm, or nothing. Arguments: root, pool. */}}
+{{- define "devbench.run.memory" -}}
+{{- default (empty .pool.workers | ternary "" .root.DevbenchFacts.sharedMemory) .pool.sharedMemory -}}
 {{- end -}}
 
 {{/* Name of the claim of a pool's kernel cache. Arguments: root, name, pool. */}}

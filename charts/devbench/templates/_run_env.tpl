@@ -1,4 +1,4 @@
-{{/* The chart's own variables of a run. Arguments: root, name, pool, place, backend, image. */}}
+{{/* The chart's own variables of a run. Arguments: the scope of a run. */}}
 {{- define "devbench.run.env" -}}
 - name: HOME
   value: /tmp
@@ -50,7 +50,11 @@
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
 {{ include "devbench.run.id" . }}
 - name: DEVBENCH_FAILURES
+  {{- if gt .workers 1 }}
+  value: "0" # no index starts again
+  {{- else }}
   valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-index-failure-count']"}}
+  {{- end }}
 - name: DEVBENCH_ATTEMPT
   value: 1$(DEVBENCH_FAILURES)1
 {{- with .backend.kernelCache }}
@@ -59,7 +63,8 @@
 {{- end }}
 {{- end -}}
 
-{{/* The id of the run. bench/watcher/pod_status.py reads the same. */}}
+{{/* The id of the run. bench/watcher/pod_status.py reads the same. Several workers are one run, which is that of index 0.
+Arguments: the scope of a run. */}}
 {{- define "devbench.run.id" -}}
 - name: JOB_COMPLETION_INDEX
   valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
@@ -68,5 +73,5 @@
 - name: DEVBENCH_JOB_UID
   valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
 - name: DEVBENCH_RUN_ID
-  value: $(DEVBENCH_JOB).$(DEVBENCH_JOB_UID).$(JOB_COMPLETION_INDEX)
+  value: $(DEVBENCH_JOB).$(DEVBENCH_JOB_UID).{{ gt .workers 1 | ternary "0" "$(JOB_COMPLETION_INDEX)" }}
 {{- end -}}

@@ -1,0 +1,69 @@
+"""The runs of a pool with `workers` run one after the other, because they use the same nodes. Pure functions.
+
+The anti-affinity of the chart's pods ensures this. For the scheduler, the pods of all other runs are unschedulable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from bench.watcher.attempts import has_ended, workers, workloads
+from bench.watcher.prune import Object
+from bench.watcher.reasons import moment, pool_of
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a run waits for before it gets nodes.
+
+    Attributes:
+        behind: the run that uses the nodes, or None if no other run does.
+        since: when the last other run ended, or None if none has.
+    """
+
+    behind: str | None = None
+    since: datetime | None = None
+
+
+class PoolQueues:
+    """The runs of all pools with `workers`.
+
+    Args:
+        jobs: all Jobs, by UID.
+        pods: all pods, by the UID of their Job and their own.
+    """
+
+    def __init__(self, jobs: Mapping[str, Object], pods: Mapping[str, Mapping[str, Object]]) -> None:
+        self._pods = pods
+        self._pools: dict[str, list[Object]] = {}
+        for job in jobs.values():
+            if workers(job):
+                self._pools.setdefault(pool_of(job), []).append(job)
+
+    def of(self, job: Object) -> Wait:
+        """Return what a Job waits for. A Job of a pool without `workers` waits for no other."""
+        uid = job["metadata"]["uid"]
+        others = [other for other in self._pools.get(pool_of(job), []) if other["metadata"]["uid"] != uid]
+        if not workers(job):
+            return Wait()
+        ends: list[datetime] = []
+        for other in others:
+            pods = self._pods.get(other["metadata"]["uid"], {}).values()
+            if any(pod.get("spec", {}).get("nodeName") and not has_ended(pod) for pod in pods):
+                return Wait(behind=_title(other))
+            ends += _ends(pods)
+        return Wait(since=max(ends, default=None))
+
+
+def _title(job: Object) -> str:
+    count = workers(job)
+    return f"{', '.join(workloads(job))} with {count} worker{'s' if count > 1 else ''}"
+
+
+def _ends(pods: Iterable[Object]) -> Iterator[datetime]:
+    for pod in pods:
+        for container in pod.get("status", {}).get("containerStatuses", []):
+            if finished := moment(container.get("state", {}).get("terminated", {}).get("finishedAt")):
+                yield finished

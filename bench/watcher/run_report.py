@@ -1,0 +1,75 @@
+"""A report about one run, as the watcher sends it to the hub. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from bench.watcher.attempts import run_id, workloads
+from bench.watcher.prune import Object
+from bench.watcher.reasons import PodState, moment, pool_of
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A report about one run.
+
+    Attributes:
+        id: of the run, as the chart passes it to the pod in DEVBENCH_RUN_ID.
+        attempt: as in DEVBENCH_ATTEMPT, or the one before it if the pod has not started.
+        state: the run waits, has failed for good, or was interrupted and may start again.
+        reason: Kubernetes' reason, such as Unschedulable, and its message.
+        workload: what the run measures.
+        pool: where it runs.
+        node: of its pod, or None if it has none.
+        since: when the cause of the report occurred.
+    """
+
+    id: str
+    attempt: int
+    state: PodState
+    reason: str
+    workload: str
+    pool: str
+    node: str | None
+    since: datetime
+
+
+def with_patience(report: RunReport, now: datetime, patience: float) -> RunReport:
+    """Report a run that waited too long for a node as failed. If its pod starts later, the pod's reports win.
+
+    Args:
+        report: the report so far.
+        now: the current time.
+        patience: seconds that a run may wait for a node before it counts as failed.
+    """
+    waited = (now - report.since).total_seconds()
+    suspended = report.reason.startswith("Suspended")
+    if report.state == "waiting" and report.node is None and waited > patience and not suspended:
+        return replace(report, state="failed", reason=f"{report.reason} (waited {waited:.0f} s for a node)")
+    return report
+
+
+def report_of(job: Object, index: int, number: int, state: PodState, reason: str, pod: Object | None) -> RunReport:
+    """Return a report about a run.
+
+    Args:
+        job: the Job.
+        index: the index of the run.
+        number: of the attempt.
+        state: of the run.
+        reason: why it is in this state.
+        pod: of the attempt, or None if there is none.
+    """
+    names = workloads(job)
+    created = moment((pod or job)["metadata"].get("creationTimestamp"))
+    return RunReport(
+        id=run_id(job, index),
+        attempt=number,
+        state=state,
+        reason=reason,
+        workload=names[index] if index < len(names) else str(index),
+        pool=pool_of(job),
+        node=(pod or {}).get("spec", {}).get("nodeName"),
+        since=created or datetime.now(timezone.utc),
+    )

@@ -1,0 +1,140 @@
+"""The states of runs of a pool with `workers`, from the objects of the API server. Pure functions.
+
+Several workers are the pods of one Job and one run, and index 0 reports it. The watcher reports it before index 0 has
+started, and after it has ended. A report names the worker that is missing or has failed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from bench.watcher.attempts import attempt, ended_indexes, has_ended, workers
+from bench.watcher.pod_status import QUEUED, job_reports, latest_pods, pod_report, podless_reports
+from bench.watcher.pool_queue import Wait
+from bench.watcher.prune import Object
+from bench.watcher.reasons import condition, event_time, text_of
+from bench.watcher.run_report import RunReport, report_of, with_patience
+
+
+def run_reports(
+    job: Object,
+    pods: Iterable[Object],
+    warnings: Mapping[str, Object],
+    now: datetime,
+    patience: float,
+    started: Mapping[int, int],
+    wait: Wait,
+) -> list[RunReport]:
+    """Return the reports about the runs of any Job, at most one per run.
+
+    Args:
+        job: the Job.
+        pods: of the Job.
+        warnings: the newest warning event about each object, by the object's UID.
+        now: the current time.
+        patience: seconds that a run may wait for a node before it counts as failed.
+        started: the latest attempt that started, by index. Its pod may be gone.
+        wait: for the other runs on the same nodes.
+    """
+    count = workers(job)
+    if not count:
+        return job_reports(job, pods, warnings, now, patience, started)
+    latest = latest_pods(pods)
+    if count == 1:
+        reports = job_reports(job, latest.values(), warnings, now, math.inf, started)
+    else:
+        reports = _several(job, latest, warnings, now, started)
+    placed = any(pod.get("spec", {}).get("nodeName") for pod in latest.values())
+    return [_after_others(report, placed, now, patience, wait) for report in reports]
+
+
+def _several(
+    job: Object, latest: Mapping[int, Object], warnings: Mapping[str, Object], now: datetime, started: Mapping[int, int]
+) -> list[RunReport]:
+    """Return the report about a run of several workers, or nothing if it can report itself."""
+    first = latest.get(0)
+    if 0 in ended_indexes(job) or (first and first.get("status", {}).get("phase") == "Succeeded"):
+        return []
+    problems = {index: report for index in sorted(latest) if (report := pod_report(job, latest[index], warnings, now))}
+    if first is None or has_ended(first):
+        failed = [index for index, report in problems.items() if report.state != "waiting"]
+        if failed:
+            cause = min(failed, key=lambda index: _end(latest[index]))
+            return [_failed(job, cause, problems[cause], first)]
+    if first is None or first["status"].get("phase") != "Running":
+        whole = podless_reports(job, {0: first} if first else {}, warnings, started)
+        if whole:
+            return whole
+    return _waiting(job, latest, problems, warnings)
+
+
+def _failed(job: Object, index: int, report: RunReport, first: Object | None) -> RunReport:
+    """Return the report about a run that has failed because of one worker. Such a run never starts again."""
+    reason = report.reason if index == 0 else f"worker {index}: {report.reason}"
+    number = attempt(first or {}, started=True)
+    return replace(report_of(job, 0, number, "failed", reason, first), node=report.node)
+
+
+def _waiting(
+    job: Object, latest: Mapping[int, Object], problems: Mapping[int, RunReport], warnings: Mapping[str, Object]
+) -> list[RunReport]:
+    """Return the report about a run that waits for some of its workers: first for those without a node."""
+    reasons = {index: report.reason for index, report in problems.items() if report.state == "waiting"}
+    event = warnings.get(job["metadata"]["uid"])
+    newest = max((str(pod["metadata"].get("creationTimestamp") or "") for pod in latest.values()), default="")
+    if event is not None and event.get("reason") == "FailedCreate" and event_time(event) >= newest:
+        reasons |= {index: text_of(event) for index in range(workers(job)) if index not in latest}
+    if not reasons:
+        return []
+    nodes = {index: latest.get(index, {}).get("spec", {}).get("nodeName") for index in reasons}
+    worst = min(reasons, key=lambda index: (nodes[index] is not None, index))
+    alike = [index for index in sorted(reasons) if (nodes[index], reasons[index]) == (nodes[worst], reasons[worst])]
+    first = latest.get(0)
+    runs = first is not None and first["status"].get("phase") == "Running"
+    number = attempt(first or {}, started=runs)
+    reason = f"Waiting for {_names(alike)}: {reasons[worst]}"
+    report = report_of(job, 0, number, "waiting", reason, first)
+    return [replace(report, node=nodes[worst] if not runs else report.node)]
+
+
+def _after_others(report: RunReport, placed: bool, now: datetime, patience: float, wait: Wait) -> RunReport:
+    """Return a report that takes account of the runs on the same nodes. Time is counted from the end of the last one.
+
+    Args:
+        report: the report so far.
+        placed: whether a pod of the run has a node.
+        now: the current time.
+        patience: seconds that a run may wait for a node before it counts as failed.
+        wait: for the other runs on the same nodes.
+    """
+    if report.state != "waiting":
+        return report
+    if not placed and "Unschedulable" in report.reason:
+        if wait.behind:
+            return replace(report, reason=f"{QUEUED}: behind {wait.behind}")
+        if wait.since:
+            report = replace(report, since=max(report.since, wait.since))
+    patient = with_patience(report, now, patience)
+    never = patient.reason.replace("Waiting for ", "", 1).replace(": ", " never came: ", 1)
+    is_group = patient.state == "failed" and patient.reason.startswith("Waiting for ")
+    return replace(patient, reason=never) if is_group else patient
+
+
+def _names(indexes: Sequence[int]) -> str:
+    *others, last = map(str, indexes)
+    return f"workers {', '.join(others)} and {last}" if others else f"worker {last}"
+
+
+def _end(pod: Object) -> str:
+    """Return when a pod ended, as text that sorts. A pod that was evicted before it ran has no such time."""
+    status = pod["status"]
+    ends = [
+        container.get("state", {}).get("terminated", {}).get("finishedAt") or ""
+        for container in status.get("containerStatuses", [])
+    ]
+    disruption = condition(status, "DisruptionTarget") or {}
+    times = (max(ends, default=""), str(disruption.get("lastTransitionTime") or ""))
+    return min(filter(None, times), default="")
