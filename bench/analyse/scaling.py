@@ -12,7 +12,7 @@ from bench.analyse.samples import merged_facts, paired_contrast, process_values,
 from bench.analyse.sweep import disturbances
 from bench.model.interval import Interval
 from bench.model.result import Result
-from bench.model.scaling import PartName, ScalingStudy, Size, StepPart
+from bench.model.scaling import PartName, ScalingPart, ScalingStudy, Size
 from bench.model.spec import Spec, Workers
 
 LEAST_WAITING = 0.05
@@ -142,7 +142,7 @@ def _size(levels: _Levels, count: int) -> Size:
     return size
 
 
-def _parts(levels: _Levels, count: int) -> tuple[list[StepPart], int | None]:
+def _parts(levels: _Levels, count: int) -> tuple[list[ScalingPart], int | None]:
     """Return the parts of a step, and the worker that the others wait for. Trials that lack a level do not count."""
     result, one = levels.sizes[count], levels.sizes.get(1)
     total = process_values(result)
@@ -212,12 +212,12 @@ def _inputs(levels: _Levels, count: int, share: int) -> dict[int, float] | None:
     }
 
 
-def _shares(columns: Mapping[PartName, Sequence[float]], totals: Sequence[float]) -> list[StepPart]:
+def _shares(columns: Mapping[PartName, Sequence[float]], totals: Sequence[float]) -> list[ScalingPart]:
     if not totals:
         return []
     whole = statistics.fmean(totals)
     estimates = {name: stats.arithmetic(values) for name, values in columns.items()}
-    return [StepPart(name=name, seconds=each, share=each.value / whole) for name, each in estimates.items()]
+    return [ScalingPart(name=name, seconds=each, share=each.value / whole) for name, each in estimates.items()]
 
 
 def _add_bounds(study: ScalingStudy, levels: _Levels) -> None:

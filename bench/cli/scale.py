@@ -117,7 +117,7 @@ def _sizes(text: str) -> list[int]:
         SettingsError: One is no number from 1 on.
     """
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() and int(word) for word in words):
+    if not all(word.isdecimal() and int(word) for word in words):
         raise settings_errors.invalid(text, "--workers", "name numbers from 1 on, such as 1,2,4")
     return [int(word) for word in words]
 

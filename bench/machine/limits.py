@@ -46,6 +46,21 @@ def affinity() -> int:
     return os.cpu_count() or 1
 
 
+def cpus_by_core(root: Path = ROOT) -> list[int]:
+    """Return the CPUs that this process may run on. Those of one core stand side by side. Empty if not reported."""
+    if sys.platform != "linux":
+        return []
+
+    def core(cpu: int) -> tuple[int, ...]:
+        folder = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
+        try:
+            return tuple(int((folder / name).read_text()) for name in ("physical_package_id", "core_id"))
+        except (OSError, ValueError):
+            return ()
+
+    return sorted(os.sched_getaffinity(0), key=lambda cpu: (core(cpu), cpu))
+
+
 def cpuset() -> str | None:
     """Return the CPUs that this process may run on, in Linux's notation, such as "0-3,8"; None if not reported."""
     if sys.platform == "linux":

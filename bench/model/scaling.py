@@ -22,7 +22,7 @@ worker. all-reduce: the reduction of the gradients.
 """
 
 
-class StepPart(Record):
+class ScalingPart(Record):
     """A part of the step of several workers, measured as the difference between two levels."""
 
     name: PartName = Field(description="what the time is spent on")
@@ -39,7 +39,7 @@ class Size(Record):
     examples_per_second: Interval | None = Field(None, description="throughput of all workers together")
     speed_up: Interval | None = Field(None, description="throughput over that of the bare worker")
     efficiency: Interval | None = Field(None, description="speed-up divided by the number of workers")
-    parts: list[StepPart] = Field(default_factory=list, description="where the step goes, in the order of PartName")
+    parts: list[ScalingPart] = Field(default_factory=list, description="where the step goes, in the order of PartName")
     slowest_worker: int | None = Field(None, description="index of the worker that the others wait for; null if none")
     all_reduce_bytes: int | None = Field(None, description="bytes that a worker sends for one ring all-reduce")
     bandwidth: float | None = Field(None, description="bytes per second of the all-reduce, by its part of the step")

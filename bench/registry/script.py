@@ -11,8 +11,8 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 def is_script(tree: ast.Module, names: Collection[str]) -> bool:
     """Whether a file cannot define any of these functions, judged without running it.
 
-    If the tree cannot tell, the answer is no. A file that binds one of the names to a value that is no function, such
-    as `model = Sequential(…)`, does not follow the protocol. Its functions of the other names are its own.
+    If the tree cannot tell, the answer is no. A file that binds `model` to a model, such as `model = Sequential(…)`,
+    does not follow the protocol. Its functions of the other names are its own.
 
     Args:
         tree: the file.
@@ -20,8 +20,9 @@ def is_script(tree: ast.Module, names: Collection[str]) -> bool:
     """
     functions = {node.name: node for node in tree.body if isinstance(node, FunctionNode)}
     statements = list(_statements(tree.body))
-    if any(_binds_value(node, names, functions) for node in statements):
-        return not any(isinstance(node, FunctionNode) and node.name == "as_written" for node in statements)
+    own = {"model", "as_written"} & {node.name for node in statements if isinstance(node, FunctionNode)}
+    if not own and any(_binds_model(node, functions) for node in statements):
+        return True
     return not any(_may_define(node, names, functions) for node in statements)
 
 
@@ -55,12 +56,12 @@ def _may_define(node: ast.stmt, names: Collection[str], functions: dict[str, Fun
     return False
 
 
-def _binds_value(node: ast.stmt, names: Collection[str], functions: dict[str, FunctionNode]) -> bool:
-    """Whether a statement binds one of the names to what a call returns, which is no function."""
+def _binds_model(node: ast.stmt, functions: dict[str, FunctionNode]) -> bool:
+    """Whether a statement binds `model` to what a call returns, which is no function."""
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return False
     bound = {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return not bound.isdisjoint(names) and not _may_be_function(node.value, functions)
+    return "model" in bound and not _may_be_function(node.value, functions)
 
 
 def _compiles(decorator: ast.expr) -> bool:
@@ -70,13 +71,13 @@ def _compiles(decorator: ast.expr) -> bool:
 
 
 def _may_be_function(value: ast.expr, functions: dict[str, FunctionNode]) -> bool:
-    """Whether an expression may be a function. A call is one only of `partial`, or of a function that returns one."""
+    """Whether an expression may be a function. A call may be one if it calls `partial`, a cache or a factory."""
     if isinstance(value, ast.Constant):
         return False
     if not isinstance(value, ast.Call):
         return True
     called = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
-    return called == "partial" or (called in functions and _returns_function(functions[called]))
+    return called in ("partial", "cache", "lru_cache") or (called in functions and _returns_function(functions[called]))
 
 
 def _returns_function(function: FunctionNode) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.model.interval import Interval
-from bench.model.scaling import PartName, ScalingStudy, Size, StepPart
+from bench.model.scaling import PartName, ScalingPart, ScalingStudy, Size
 from bench.render import numbers
 
 NONE = "–"
@@ -90,12 +90,12 @@ def short_part_label(study: ScalingStudy, name: PartName, size: Size) -> str:
     return part_label(study, name, [size])
 
 
-def part_of(size: Size, name: PartName) -> StepPart | None:
+def part_of(size: Size, name: PartName) -> ScalingPart | None:
     """Return a part of the step of a size; None if it has no such part."""
     return next((part for part in size.parts if part.name == name), None)
 
 
-def part_seconds(part: StepPart | None) -> str:
+def part_seconds(part: ScalingPart | None) -> str:
     """Return the time of a part. If the part may take no time, return the longest time that it may take."""
     if part is None:
         return NONE
@@ -103,17 +103,17 @@ def part_seconds(part: StepPart | None) -> str:
     return numbers.interval(part.seconds) if most is None or is_measurable(part) else f"at most {numbers.time(most)}"
 
 
-def part_share(part: StepPart | None) -> str:
+def part_share(part: ScalingPart | None) -> str:
     """Return the share of a part in the step; a dash if the part may take no time."""
     return NONE if part is None or not is_measurable(part) else numbers.percent(part.share)
 
 
-def is_measurable(part: StepPart) -> bool:
+def is_measurable(part: ScalingPart) -> bool:
     """Return whether it is known that a part takes time, or saves time. Without an interval it counts as known."""
     return part.seconds.low is None or part.seconds.high is None or not part.seconds.may_be_zero
 
 
-def part_cell(part: StepPart | None) -> str:
+def part_cell(part: ScalingPart | None) -> str:
     """Return the time of a part, and its share if that is known."""
     if part is None or not is_measurable(part):
         return part_seconds(part)

@@ -16,16 +16,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from bench.errors import DevbenchError, RunFailed
 from bench.machine import installed, system
 from bench.model.failure import Failure
 from bench.session.launch import variables_of
 from bench.session.process import environment
-from bench.worker.cluster import messages
-from bench.worker.cluster.losing import ending, lost
-from bench.worker.cluster.messages import Begin, End, Hello, Lost, line
-from bench.worker.cluster.ports import free_port, listen
 from bench.worker.protocol import Start
+from bench.worker.rendezvous import messages
+from bench.worker.rendezvous.losing import ending, lost
+from bench.worker.rendezvous.messages import Begin, End, Hello, Lost, line
+from bench.worker.rendezvous.ports import free_port, keep_alive, listen
 
 RETRY_SECONDS = 0.5
 
@@ -38,6 +40,7 @@ def serve(
     host: str,
     port: int,
     wait_seconds: float,
+    study_seconds: float,
     localize: Callable[[Start, Path], Start],
     tell: Callable[[str], None],
 ) -> None:
@@ -47,7 +50,8 @@ def serve(
         index: this host among all, from 1.
         host: the first host.
         port: its port.
-        wait_seconds: how long to wait for the first host, at first and whenever it does not answer.
+        wait_seconds: how long the hosts wait for each other.
+        study_seconds: time limit of the study, in which the first host may do without this one for a while.
         localize: from an order and an empty folder to the order with the paths of this host.
         tell: shows the user a message.
 
@@ -55,29 +59,32 @@ def serve(
         RunFailed: the first host does not answer, or a worker failed.
     """
     told, failed = False, threading.Event()
-    deadline = time.monotonic() + wait_seconds
+    patience = wait_seconds + study_seconds
+    last_seen = time.monotonic()
     while True:
         connection = _connect(host, port)
         if connection is None:
-            if failed.is_set() or time.monotonic() > deadline:
-                reason = "a worker failed here" if failed.is_set() else f"waited {wait_seconds:.0f} s"
+            if time.monotonic() - last_seen > patience:
                 raise RunFailed(
-                    f"worker 0 at {host}, port {port}, does not answer ({reason})",
+                    f"worker 0 at {host}, port {port}, does not answer (waited {patience:.0f} s)",
                     "Its output says more. Check that the host is reachable and runs the same command with --index 0.",
                 )
             time.sleep(RETRY_SECONDS)
             continue
         hello = Hello(index=index, port=free_port(), tensorflow=installed.tensorflow_version())
-        order = _order(connection, hello)
+        order = _order(connection, hello, patience)
+        last_seen = time.monotonic()
         if isinstance(order, End):
+            connection.close()
+            if failed.is_set():
+                raise RunFailed(f"worker {index} failed", "Its output above, or that of worker 0, says why.")
             return
         if isinstance(order, Begin):
-            deadline = time.monotonic() + wait_seconds
             if not told:
                 tell(f"worker {index} of {host} started")
                 told = True
             threading.Thread(target=_run, args=(connection, order.start, localize, failed), daemon=True).start()
-        else:  # the first host has ended, or does not want this worker
+        else:  # the first host has ended, or does not want this worker now
             connection.close()
             time.sleep(RETRY_SECONDS)
 
@@ -90,14 +97,17 @@ def dismiss(port: int, count: int) -> None:
         count: number of other hosts.
     """
     deadline = time.monotonic() + DISMISS_SECONDS
-    with contextlib.suppress(OSError), listen(port) as listener:
-        for _ in range(count):
+    dismissed: set[int] = set()
+    with contextlib.suppress(TimeoutError), listen(port) as listener:
+        while len(dismissed) < count:
             listener.settimeout(max(0.01, deadline - time.monotonic()))
             connection, _ = listener.accept()
-            with connection:
-                connection.sendall(line(End()))
+            with contextlib.suppress(OSError, ValidationError), connection:
                 connection.settimeout(1.0)
-                connection.recv(4096)  # its greeting, so that closing does not reset the connection
+                hello = messages.FROM_PEER.validate_json(connection.recv(4096))
+                connection.sendall(line(End()))
+                if isinstance(hello, Hello):
+                    dismissed.add(hello.index)
 
 
 def _connect(host: str, port: int) -> socket.socket | None:
@@ -105,14 +115,15 @@ def _connect(host: str, port: int) -> socket.socket | None:
         connection = socket.create_connection((host, port), timeout=5.0)
     except OSError:
         return None
-    connection.settimeout(None)
+    keep_alive(connection)
     return connection
 
 
-def _order(connection: socket.socket, hello: Hello) -> messages.ToPeer | None:
-    """Say who this is, and return the first message. None if the connection ends."""
+def _order(connection: socket.socket, hello: Hello, patience: float) -> messages.ToPeer | None:
+    """Say who this is, and return the first message. None if the connection ends, or if it is another program's."""
     text = b""
-    with contextlib.suppress(OSError):
+    connection.settimeout(patience)
+    with contextlib.suppress(OSError, ValidationError):
         connection.sendall(line(hello))
         while not text.endswith(b"\n"):
             peeked = connection.recv(65536, socket.MSG_PEEK)  # what follows the line is for the worker's process
@@ -120,6 +131,7 @@ def _order(connection: socket.socket, hello: Hello) -> messages.ToPeer | None:
             if not end:
                 return None
             text += connection.recv(end)
+        connection.settimeout(None)
         return messages.TO_PEER.validate_json(text)
     return None
 

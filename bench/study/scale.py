@@ -16,6 +16,7 @@ from bench.analyse.scaling import is_size, scaling_of
 from bench.backends import capabilities
 from bench.config.settings import RunSettings
 from bench.errors import NotApplicable, RunFailed, SettingsError, UsageError
+from bench.machine.limits import cpus_by_core, thread_count
 from bench.model.plan import Group, Planned
 from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
@@ -85,8 +86,8 @@ class ScaleStudy:
         self.sizes = sorted(set(self.sizes))
         self.settings = stopping.with_time_limit(self.settings, SECONDS)
         self.id = self.recorder.new_id()
-        _check_settings(self.settings)
-        _check_cluster(self.sizes, self.cluster)
+        check_settings(self.settings)
+        check_hosts(self.sizes, self.cluster)
         if self.strategy == "mirrored" and (self.cluster.hosts or self.scaling == "weak"):
             raise SettingsError("the strategy mirrored takes neither --hosts nor weak scaling", "Use multi-worker.")
         self.cpus = None if self.cluster.hosts else _cpus_of_each(max(self.sizes))
@@ -236,7 +237,7 @@ class ScaleStudy:
         if cluster.hosts:
             hosts = list(cluster.hosts[:count])
             return ClusterRun(hosts=hosts, port=cluster.port, wait_seconds=cluster.wait_seconds)
-        cpus = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+        cpus = cpus_by_core()
         each = spec.workers.cpus or 1
         own = [cpus[index * each : (index + 1) * each] for index in range(count)]
         devices = _devices(count) if capabilities(spec.backend).gpu else []
@@ -248,7 +249,7 @@ def _sizes_with_first(results: Sequence[Result]) -> Iterable[tuple[Result, Resul
     return [(base, other) for base, other in with_first(results) if is_size(other.spec)]
 
 
-def _check_settings(settings: RunSettings) -> None:
+def check_settings(settings: RunSettings) -> None:
     """Check that no setting is set that a study of workers cannot take.
 
     Raises:
@@ -261,7 +262,7 @@ def _check_settings(settings: RunSettings) -> None:
             raise SettingsError(f"scale does not take --{name}", "Use `devbench run` for it.")
 
 
-def _check_cluster(sizes: Sequence[int], cluster: Hosts) -> None:
+def check_hosts(sizes: Sequence[int], cluster: Hosts) -> None:
     """Check that the hosts fit the number of workers.
 
     Raises:
@@ -288,16 +289,22 @@ def _cpus_of_each(count: int) -> int:
     """
     if sys.platform != "linux":
         raise NotApplicable("several workers on one machine need Linux, which pins them to CPUs", "Use --hosts.")
-    cpus = len(os.sched_getaffinity(0))
+    cpus = thread_count()
     if cpus < count:
         raise NotApplicable(
-            f"{count} workers need at least {count} CPUs, and {cpus} are available",
+            f"{count} workers need at least {count} CPUs, and {cpus} {'is' if cpus == 1 else 'are'} available",
             f"Measure up to {cpus} workers here: --workers {cpus}. Use several machines for more: --hosts.",
         )
     return cpus // count
 
 
 def _devices(count: int) -> list[str]:
-    """Return the GPU of each worker, as CUDA names them."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    return ([name for name in visible.split(",") if name] or [str(index) for index in range(count)])[:count]
+    """Return the GPU of each worker, as CUDA names them.
+
+    Raises:
+        NotApplicable: `CUDA_VISIBLE_DEVICES` names too few.
+    """
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    if visible and len(visible) < count:
+        raise NotApplicable(f"{count} workers need {count} GPUs, and CUDA_VISIBLE_DEVICES names {len(visible)}")
+    return (visible or [str(index) for index in range(count)])[:count]

@@ -9,10 +9,10 @@ from bench.config.settings import RunSettings
 from bench.errors import DataError
 from bench.model.spec import Spec
 from bench.registry import notebook
-from bench.session import cluster_agent
+from bench.session import cluster_agent, stopping
 from bench.session.script_folder import ScriptFolder
 from bench.study.plan import plan
-from bench.study.scale import Hosts
+from bench.study.scale import SECONDS, Hosts, check_hosts, check_settings
 from bench.worker.protocol import Start
 
 
@@ -28,6 +28,9 @@ def join(program: str, settings: RunSettings, cluster: Hosts, tell: Callable[[st
     Raises:
         RunFailed: The first host does not answer, or a worker failed.
     """
+    check_settings(settings)
+    check_hosts([len(cluster.hosts)], cluster)
+    settings = stopping.with_time_limit(settings, SECONDS)
     (group,) = plan([program], settings)
     own = group.planned[0].spec
     tell(f"worker {cluster.index} waits for {cluster.hosts[0]}, port {cluster.port}")
@@ -36,6 +39,7 @@ def join(program: str, settings: RunSettings, cluster: Hosts, tell: Callable[[st
         cluster.hosts[0],
         cluster.port,
         cluster.wait_seconds,
+        settings.max_time,
         lambda start, scratch: _localized(start, own, settings, scratch),
         tell,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 
 from pydantic import BaseModel
 
@@ -28,6 +29,7 @@ class Channel:
         self.renames: dict[str, str] = {}
         self.lines = os.fdopen(os.dup(0), "rb")
         self._out = os.dup(1)
+        self._sending = threading.Lock()
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
@@ -41,9 +43,10 @@ class Channel:
             text = text.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1])
         line = text.encode() + b"\n"
         try:
-            while line:
-                line = line[os.write(self._out, line) :]
-        except BrokenPipeError:
+            with self._sending:
+                while line:
+                    line = line[os.write(self._out, line) :]
+        except ConnectionError:
             os._exit(1)
 
     def disconnect(self) -> None:

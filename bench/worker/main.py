@@ -179,7 +179,7 @@ class Worker:
             rig.facts.steps_run, rig.facts.restarts = timed_loop.steps_run, timed_loop.restarts
             from bench.worker.diagnose.diagnosis import diagnose
 
-            if self.cluster is not None:
+            if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
                 self.send(PeersTimed(step_seconds=self.cluster.step_seconds()))
             self.phases.enter("diagnosis")
             diagnose(rig, hook, timer, timed_loop, synchronizer, tracing, order)
@@ -189,6 +189,8 @@ class Worker:
         """Return how exactly the first losses can be expected to agree."""
         if not getattr(rig.module, "SAME_ANSWER", True):
             return "changed"
+        if rig.member is not None and "GPU" in rig.ctx.device:  # whose products may use fewer bits
+            return "reduced"
         return "reduced" if self.spec.dtype.startswith("mixed") else "exact"
 
     def read_losses(self, rig: Any, timed_loop: TimedLoop, model: Any) -> None:
@@ -281,7 +283,8 @@ def work(entered: float) -> None:
         if not isinstance(error, ProgramFailed):
             print_traceback(error, file)
         phase: Activity = worker.phases.current if worker else "starting"
-        lost = worker.cluster.failure(LOST_SECONDS) if worker and worker.cluster else None
+        of_tensorflow = type(error).__module__.startswith("tensorflow")
+        lost = worker.cluster.failure(LOST_SECONDS) if worker and worker.cluster and of_tensorflow else None
         channel.send(Failed(failure=lost or failure_of(error, file, phase)))
         code = 1
     sys.stdout.flush()

@@ -1,7 +1,7 @@
 """The process of every worker but the first: it runs the same steps as the first worker, until that one ends.
 
-The gradients' reduction keeps the workers in step, so that this process obeys no orders. Where nothing is reduced, it
-runs freely beside the first worker, or, on another host, when the first worker asks for times.
+The gradients' reduction keeps the workers in step, so that this process obeys no orders. Where nothing is reduced, a
+worker of the same machine runs freely beside the first one. A worker on another host runs when it is asked for times.
 """
 
 from __future__ import annotations
@@ -19,18 +19,30 @@ from pydantic import BaseModel
 
 from bench.worker.channel import Channel
 from bench.worker.cluster.member import Member
-from bench.worker.cluster.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
 from bench.worker.failure import failure_of
 from bench.worker.losses import LOSSES
 from bench.worker.main import die_with_parent, enable_crash_report
 from bench.worker.phases import Phases
 from bench.worker.protocol import BLOCK_SECONDS, Start
+from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
 
 PEER_BLOCK_SECONDS = BLOCK_SECONDS / 4
 """The shortest block. Several must fit between two suspensions of the workers."""
 
 BLOCKS_ON_DEMAND = 50
 """Blocks that are timed when the first worker, on another host, asks for them."""
+
+DEMAND_SECONDS = 3.0
+"""Seconds after which `FEWEST_BLOCKS` are enough."""
+
+FEWEST_BLOCKS = 3
+"""Fewest blocks that are reported."""
+
+PATIENCE_SECONDS = 12.0
+"""Seconds to wait for them."""
+
+END_SECONDS = 2.0
+"""Seconds after an error in which it may turn out that the first worker has ended, which is then the cause."""
 
 MOST_BLOCKS = 10_000
 """Most blocks whose times are kept, the latest ones."""
@@ -65,7 +77,7 @@ class PeerLoop:
         self._timed = threading.Event()
         self._first = LOSSES
         self._steps = 0
-        self._start = 0.0
+        self._start = self._demand_start = 0.0
         self._resumed = False
         self.step_seconds: list[float] = []
         self.steps_left = 1
@@ -93,19 +105,26 @@ class PeerLoop:
         seconds = time.perf_counter() - self._start
         if not self._resumed:  # a block with a suspension in it does not count
             self.step_seconds = [*self.step_seconds[-MOST_BLOCKS:], seconds / self._steps]
-        if self._on_demand and len(self.step_seconds) >= BLOCKS_ON_DEMAND:
+        if len(self.step_seconds) >= self._wanted():
             self._demanded.clear()
             self._timed.set()
         self._begin_block()
 
     def report(self) -> list[float]:
-        """Return the seconds per step of each block. Called by another thread."""
+        """Return the seconds per step of each block. Called by another thread, when no suspension follows."""
         if self._on_demand:
             self.step_seconds = []
-            self._timed.clear()
-            self._demanded.set()
-            self._timed.wait()
+        self._demand_start = time.perf_counter()
+        self._timed.clear()
+        self._demanded.set()
+        self._timed.wait(PATIENCE_SECONDS)
         return list(self.step_seconds)
+
+    def _wanted(self) -> int:
+        """Return how many blocks are enough."""
+        if not self._on_demand or time.perf_counter() - self._demand_start > DEMAND_SECONDS:
+            return FEWEST_BLOCKS
+        return BLOCKS_ON_DEMAND
 
     def _begin_block(self) -> None:
         if self._on_demand and not self._first:
@@ -144,13 +163,18 @@ class PeerProcess:
         return message.start
 
     def _answer(self) -> None:
-        for text in self._lines:
-            message = TO_PEER.validate_json(text)
-            if isinstance(message, Ping):
-                self.send(Pong())
-            elif isinstance(message, Report):
-                self.send(Timed(step_seconds=self.loop.report() if self.loop else []))
-        os._exit(0)  # the first worker has ended
+        try:
+            for text in self._lines:
+                message = TO_PEER.validate_json(text)
+                if isinstance(message, Ping):
+                    self.send(Pong())
+                elif isinstance(message, Report):
+                    threading.Thread(target=self._report, daemon=True).start()
+        finally:
+            os._exit(0)  # the first worker has ended
+
+    def _report(self) -> None:
+        self.send(Timed(step_seconds=self.loop.report() if self.loop else []))
 
 
 def run(start: Start, process: PeerProcess) -> None:
@@ -207,6 +231,7 @@ def main() -> None:
     try:
         run(start, process)
     except BaseException as error:
+        time.sleep(END_SECONDS)
         file = start.script.file if start.script else start.spec.file
         channel.send(Lost(failure=failure_of(error, file, "steps")))
     os._exit(1)

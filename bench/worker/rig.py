@@ -9,18 +9,20 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.model.facts import Epoch, Facts
 from bench.model.spec import Spec
 from bench.worker import examples
-from bench.worker.cluster.member import Member
-from bench.worker.cluster.share import DataShare
 from bench.worker.examples import as_tuple
 from bench.worker.protocol import FactsRead
 from bench.worker.stages import dataset_remainder
 from bench.worker.what_ifs import WhatIfs
 from bench.workloads import Context, Probe
+
+if TYPE_CHECKING:
+    from bench.worker.cluster.member import Member
+    from bench.worker.cluster.share import DataShare
 
 
 @dataclass

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.errors import WorkloadError
 from bench.model.spec import Spec
 from bench.registry.params import parse_params
 from bench.worker import weights
-from bench.worker.cluster.member import Member
 from bench.worker.phases import Phases
 from bench.worker.protocol import EnvironmentRead, PhaseStarted
+
+if TYPE_CHECKING:
+    from bench.worker.cluster.member import Member
 
 
 def import_tensorflow() -> Any:

@@ -20,7 +20,7 @@ from devbench_process import CompletedRun, DevbenchProcess, run_devbench, start_
 from bench.analyse.same_answer import equal_losses
 from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
-from bench.worker.cluster.ports import free_port
+from bench.worker.rendezvous.ports import free_port
 
 pytestmark = [pytest.mark.needs("posix"), pytest.mark.timeout(900)]
 

@@ -10,7 +10,7 @@ from synthetic import interval, measured
 from bench.analyse import stats
 from bench.model.interval import Interval
 from bench.model.result import Result
-from bench.model.scaling import ScalingStudy, Size, StepPart
+from bench.model.scaling import ScalingPart, ScalingStudy, Size
 from bench.model.spec import Scaling, Workers
 
 BATCH = 128
@@ -98,7 +98,7 @@ def scaling_study(**changes: Any) -> ScalingStudy:
     return ScalingStudy(**{**fields, **changes})
 
 
-def parts(step: float, workers: int) -> list[StepPart]:
+def parts(step: float, workers: int) -> list[ScalingPart]:
     """Return the parts of a step. The strategy may take no time, and the input saves time."""
     ideal = BARE / workers
     seconds = {
@@ -109,4 +109,4 @@ def parts(step: float, workers: int) -> list[StepPart]:
         "waiting": interval(0.2 * (step - ideal)),
         "all-reduce": interval(0.4 * (step - ideal) + 0.0005),
     }
-    return [StepPart(name=name, seconds=part, share=part.value / step) for name, part in seconds.items()]
+    return [ScalingPart(name=name, seconds=part, share=part.value / step) for name, part in seconds.items()]

@@ -15,10 +15,10 @@ from bench.model.failure import Failure
 from bench.model.spec import Data, Spec, Threads, Workers
 from bench.worker.cluster import chief
 from bench.worker.cluster.chief import Cluster, gather
-from bench.worker.cluster.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, line
-from bench.worker.cluster.ports import free_port, listen
 from bench.worker.failure import ClusterError
 from bench.worker.protocol import ClusterRun, Start
+from bench.worker.rendezvous.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, line
+from bench.worker.rendezvous.ports import free_port, listen
 
 VERSION = "2.21.0"
 
@@ -178,6 +178,7 @@ def test_the_reason_that_a_worker_gives_is_reported() -> None:
 
 
 def test_a_worker_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chief, "START_SECONDS", 0.0)
     monkeypatch.setattr(chief, "QUIET_SECONDS", 0.05)
     monkeypatch.setattr(chief, "UNANSWERED", 1)
     failure = lost_within(5, lambda connection: None)
@@ -185,6 +186,7 @@ def test_a_worker_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_worker_that_answers_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chief, "START_SECONDS", 0.0)
     monkeypatch.setattr(chief, "QUIET_SECONDS", 0.05)
     monkeypatch.setattr(chief, "UNANSWERED", 1)
     failures: list[Failure] = []

@@ -12,7 +12,7 @@ from synthetic import result, spec
 from bench.analyse.comparable import differences
 from bench.analyse.roofline import fingerprint
 from bench.config.settings import RunSettings, load, value_of
-from bench.model.spec import IGNORED, PLACE, ROLES, Data, Env, Execution, Role, Script, Spec, Threads
+from bench.model.spec import IGNORED, PLACE, ROLES, Data, Env, Execution, Role, Script, Spec, Threads, Workers
 from bench.render.labels import short_labels
 from bench.study.peaks import peaks_settings
 from bench.study.plan import plan
@@ -31,6 +31,7 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "env": (ENV, ENV.model_copy(update={"name": "b", "sha256": "b" * 64})),
     "params": ({"batch": 32}, {"batch": 64}),
     "script": (Script(), Script(arguments=("--epochs", "3"))),
+    "workers": (None, Workers(count=2, strategy="multi-worker")),
     "what_ifs": ((), ("cache",)),
     "xla": (False, True),
     "threads": (Threads(intra=2, inter=2), Threads(intra=1, inter=1)),

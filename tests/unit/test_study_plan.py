@@ -54,7 +54,14 @@ def test_a_workload_without_options_runs_as_written_on_the_cpu() -> None:
 def test_a_spec_of_a_built_in_has_a_value_for_every_field_except_file_and_case() -> None:
     (spec,) = specs("cifar", data="sample", loop="step")
     fields = spec.model_dump()
-    assert {name for name, value in fields.items() if value is None} == {"file", "case", "script", "checkout", "env"}
+    assert {name for name, value in fields.items() if value is None} == {
+        "file",
+        "case",
+        "script",
+        "checkout",
+        "env",
+        "workers",
+    }
     assert spec.threads.intra >= 1
     assert spec.threads.inter >= 1
     assert fields["data"]["kind"] == "sample"

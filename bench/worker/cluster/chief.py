@@ -21,8 +21,10 @@ from pydantic import ValidationError
 from bench.machine import installed, system
 from bench.model.failure import Failure
 from bench.model.spec import Spec
-from bench.worker.cluster.losing import ending, lost
-from bench.worker.cluster.messages import (
+from bench.worker.failure import ClusterError
+from bench.worker.protocol import ClusterRun, ScriptRun, Start, WorkerMessage
+from bench.worker.rendezvous.losing import ending, lost
+from bench.worker.rendezvous.messages import (
     FROM_PEER,
     Begin,
     FromPeer,
@@ -35,15 +37,19 @@ from bench.worker.cluster.messages import (
     Timed,
     line,
 )
-from bench.worker.cluster.ports import free_port, listen
-from bench.worker.failure import ClusterError
-from bench.worker.protocol import ClusterRun, ScriptRun, Start, WorkerMessage
+from bench.worker.rendezvous.ports import free_port, keep_alive, listen
 
 QUIET_SECONDS = 8.0
 """Seconds between two pings of a worker."""
 
 UNANSWERED = 12
 """Seconds without an answer to a ping, counted while this process runs, after which a worker counts as lost."""
+
+START_SECONDS = 120.0
+"""Seconds until a worker that starts is asked whether it is there."""
+
+REPORT_SECONDS = 20.0
+"""Seconds in which a worker must report its times."""
 
 LONGEST_HELLO = 10.0
 """Seconds in which a host that connects must say which worker it is."""
@@ -88,10 +94,9 @@ class Peer:
         threading.Thread(target=self._ping, args=(on_lost,), daemon=True).start()
 
     def step_seconds(self) -> list[float]:
-        """Ask for the times of its blocks. Return seconds per step; empty if it does not answer."""
-        self.send(Report())
+        """Return seconds per step of its blocks, which it was asked for; empty if it does not answer."""
         try:
-            return self._reports.get(timeout=LONGEST_HELLO)
+            return self._reports.get(timeout=REPORT_SECONDS)
         except Empty:
             return []
 
@@ -119,6 +124,7 @@ class Peer:
         self._lose(failure or self._gone(), on_lost)
 
     def _ping(self, on_lost: Callable[[Failure], None]) -> None:
+        self.steady.wait(START_SECONDS)  # an import may keep its threads busy for long
         while self.failure is None:
             time.sleep(QUIET_SECONDS)
             self._answered.clear()
@@ -179,6 +185,8 @@ class Cluster:
 
     def step_seconds(self) -> list[float]:
         """Return the typical seconds per step of the others; empty if one has timed none."""
+        for peer in self.peers:
+            peer.send(Report())
         blocks = [peer.step_seconds() for peer in self.peers]
         return [statistics.median(times) for times in blocks] if all(blocks) else []
 
@@ -271,6 +279,7 @@ def _arriving(run: ClusterRun, count: int) -> Iterator[Peer]:
                 connection.close()
                 continue
             connection.settimeout(None)
+            keep_alive(connection)
             if hello.index in arrived:  # it lost its connection, and comes again
                 arrived[hello.index].close()
             arrived[hello.index] = Peer(hello, connection)

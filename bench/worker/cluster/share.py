@@ -66,35 +66,42 @@ class DataShare:
         return positions[:, self.index].reshape(-1)
 
     def of_batches(self, tf: Any, batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Yield this worker's part of batches of NumPy arrays, which have no end."""
+        """Yield this worker's part of batches of NumPy arrays, which have no end. Partial batches are left out."""
+        first = next(batches)
+        size = len(tf.nest.flatten(first)[0])
+        rows = self.rows(size)
+        full = (batch for batch in itertools.chain([first], batches) if len(tf.nest.flatten(batch)[0]) == size)
         if self.scaling == "weak":
-            yield from itertools.islice(batches, self.index, None, self.count)
+            yield from itertools.islice(full, self.index, None, self.count)
             return
-        for batch in batches:
-            rows = self.rows(len(tf.nest.flatten(batch)[0]))
-            start = self.index * rows
-            yield tf.nest.map_structure(lambda part, start=start, rows=rows: part[start : start + rows], batch)
+        start = self.index * rows
+        for batch in full:
+            yield tf.nest.map_structure(lambda part: part[start : start + rows], batch)
 
     def of_dataset(self, tf: Any, dataset: Any) -> Any:
         """Return this worker's part of a `tf.data.Dataset` of batches, which has no end. Partial batches are left out.
 
-        Every worker reads the whole dataset, as under `AutoShardPolicy.DATA`.
+        Every worker reads the whole dataset once, as under `AutoShardPolicy.DATA`. The size of the first batch is that
+        of a full one.
         """
-        first = next(iter(dataset.take(1)))
-        full = int(tf.shape(tf.nest.flatten(first)[0])[0])
-        rows = self.rows(full)
-        start = self.index * rows
+        message = f"the batch does not divide among {self.count} workers"
 
-        def is_full(*batch: Any) -> Any:
-            return tf.equal(tf.shape(tf.nest.flatten(batch)[0])[0], full)
+        def size_of(batch: Any) -> Any:
+            return tf.shape(tf.nest.flatten(batch)[0], out_type=tf.int64)[0]
 
-        def part(*batch: Any) -> Any:
-            parts = tf.nest.map_structure(lambda tensor: tensor[start : start + rows], batch)
-            return parts if len(parts) > 1 else parts[0]
+        def mark(first: Any, *batch: Any) -> Any:
+            first = tf.where(first < 0, size_of(batch), first)
+            return first, (tf.equal(size_of(batch), first), batch)
 
-        dataset = dataset.filter(is_full)
+        def part(_: Any, batch: Any) -> Any:
+            if self.scaling == "strong":
+                rest = tf.debugging.assert_equal(size_of(batch) % self.count, tf.constant(0, tf.int64), message)
+                with tf.control_dependencies([rest]):
+                    rows = size_of(batch) // self.count
+                batch = tf.nest.map_structure(lambda tensor: tensor[self.index * rows : (self.index + 1) * rows], batch)
+            return batch if len(batch) > 1 else batch[0]
+
+        full = dataset.scan(tf.constant(-1, tf.int64), mark).filter(lambda is_full, _: is_full)
         if self.scaling == "weak":
-            dataset = dataset.shard(self.count, self.index)
-        else:
-            dataset = dataset.map(part, num_parallel_calls=tf.data.AUTOTUNE)
-        return dataset.prefetch(tf.data.AUTOTUNE)
+            full = full.shard(self.count, self.index)
+        return full.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)

@@ -115,6 +115,8 @@ class FunctionCalls:
         cycle = itertools.cycle([batch for batch, shape in zip(batches, shapes, strict=True) if shape == shapes[0]])
         args, kwargs = first
         variables = self._under_strategy(self._function).get_concrete_function(*args, **kwargs).variables
+        if self._strategy is not None and self._function._jit_compile:
+            raise NotApplicable(f"{place} cannot run under a strategy, because its tf.function is compiled with XLA")
         function = self._function if self._strategy is None else self._function.python_function
 
         def step(*batch: Any) -> Any:

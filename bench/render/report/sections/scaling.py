@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from bench.model.scaling import PartName, ScalingStudy, Size, StepPart
+from bench.model.scaling import PartName, ScalingPart, ScalingStudy, Size
 from bench.render import numbers, scaling_table
 from bench.render.charts import speedup, waterfall
 from bench.render.charts.speedup import SpeedUp
@@ -99,7 +99,7 @@ def _waterfall(study: ScalingStudy, size: Size, names: Sequence[PartName]) -> li
     return [Figure(caption, f"Waterfall of the parts of a step: {alt}.", partial(waterfall.draw, bars))]
 
 
-def _kind(part: StepPart) -> waterfall.Kind:
+def _kind(part: ScalingPart) -> waterfall.Kind:
     if part.name == "ideal":
         return "rest"
     return "part" if scaling_table.is_measurable(part) else "unmeasurable"

@@ -21,3 +21,11 @@ def listen(port: int) -> socket.socket:
     if socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
     return socket.create_server(("", port), backlog=64)
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """Let the system end a connection whose other end has vanished, after half a minute."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,0 +1,1 @@
+"""How workers on several hosts find each other and talk. The parent process uses it too."""
