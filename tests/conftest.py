@@ -33,7 +33,14 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 UNAVOIDABLE = pytest.StashKey[bool]()
 """Whether the machine could not have avoided the skip of a test."""
 
-GROUP_OF_FOLDER = {"browser": "hub", "hub": "hub", "images": "images", "integration": "programs", "scripts": "scripts"}
+GROUP_OF_FOLDER = {
+    "browser": "hub",
+    "hub": "hub",
+    "images": "images",
+    "integration": "programs",
+    "scripts": "scripts",
+    "workers": "workers",
+}
 PROMETHEUS_TESTS = ("test_dashboard_queries.py", "test_prometheus.py")
 ALWAYS = ("test_examples.py", "test_hub_end_to_end.py", "test_hub_settings.py")
 """Files of tests in no group, because their tests also read the documentation, or run workers and a hub."""
@@ -452,6 +459,8 @@ def _group(item: pytest.Item) -> str | None:
     if Path(sys.prefix) == DIRECTML_ENVIRONMENT:
         # Everything but the worker is tested with TensorFlow 2.21.
         always = once or (essential and folder == "integration")
+        if folder == "workers" and not always:
+            return "workers-2.10"
         return "tensorflow-2.10" if folder in ("integration", "scripts") and not always else None
     if essential or item.path.name in ALWAYS:
         return None

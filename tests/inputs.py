@@ -62,6 +62,23 @@ _RUN = (
 )
 """What measures a program: everything that `run`, `sweep`, `explain`, `compare`, `list` and `doctor` can execute."""
 
+_WORKER = (
+    "bench/backends/*.py",
+    "bench/config/*.py",
+    "bench/datasets/**/*.py",
+    "bench/errors.py",
+    "bench/machine/*.py",
+    "bench/model/*.py",
+    "bench/registry/*.py",
+    "bench/session/*.py",
+    "bench/whatif/*.py",
+    "bench/worker/**/*.py",
+    "bench/workloads/*.py",
+    "images/dev-directml.lock",
+    "images/directml.lock",
+)
+"""All that runs in a worker, and what the parent asks of it."""
+
 GROUPS: dict[str, tuple[str, ...]] = {
     "cuda-image": (*_IMAGE, "Dockerfile.cuda", "images/cuda.lock", "tests/images/test_cuda.py"),
     "directml-image": (
@@ -141,24 +158,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "quiet": (*_RUN, "tests/integration/**/*.py"),
     "scripts": (*_RUN, "tests/integration/tensorflow_script.py", "tests/scripts/**/*"),
-    # All that runs in a worker, and what the parent asks of it.
-    "tensorflow-2.10": (
-        "bench/backends/*.py",
-        "bench/config/*.py",
-        "bench/datasets/**/*.py",
-        "bench/errors.py",
-        "bench/machine/*.py",
-        "bench/model/*.py",
-        "bench/registry/*.py",
-        "bench/session/*.py",
-        "bench/whatif/*.py",
-        "bench/worker/**/*.py",
-        "bench/workloads/*.py",
-        "images/dev-directml.lock",
-        "images/directml.lock",
-        "tests/integration/**/*.py",
-        "tests/scripts/**/*.py",
-    ),
+    "tensorflow-2.10": (*_WORKER, "tests/integration/**/*.py", "tests/scripts/**/*.py"),
+    "workers": (*_RUN, "tests/workers/*.py"),
+    "workers-2.10": (*_WORKER, "bench/study/scale.py", "bench/analyse/scaling.py", "tests/workers/*.py"),
 }
 """Patterns of each group's inputs, relative to the root of the repository. "!" excludes files."""
 

@@ -39,7 +39,7 @@ def test_every_exclusion_excludes_a_file() -> None:
                 assert included & set(inputs.ROOT.glob(pattern[1:])), (group, pattern)
 
 
-@pytest.mark.parametrize("group", ["programs", "prometheus", "quiet", "scripts"])
+@pytest.mark.parametrize("group", ["programs", "prometheus", "quiet", "scripts", "workers"])
 def test_modules_that_a_run_imports_are_inputs(group: str) -> None:
     import grimp  # the environment with TensorFlow 2.10 lacks it
 

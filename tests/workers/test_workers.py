@@ -131,6 +131,7 @@ def test_two_workers_that_share_each_batch_compute_the_losses_of_one(text: str, 
                for name, r in results.items())  # fmt: skip
 
 
+@pytest.mark.once
 def test_under_weak_scaling_each_worker_has_whole_batches(tmp_path: Path) -> None:
     _, study = scaled(tmp_path, TRAINS, "--scaling", "weak")
     one, pair = study.sizes
@@ -140,6 +141,7 @@ def test_under_weak_scaling_each_worker_has_whole_batches(tmp_path: Path) -> Non
     assert pair.examples_per_second.value * pair.step_seconds.value == pytest.approx(64, rel=1e-3)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("text", [SCRIPT, LOOP], ids=["fit", "a loop of its own"])
 def test_a_script_runs_unchanged_under_a_strategy(text: str, tmp_path: Path) -> None:
     run, study = scaled(tmp_path, text)
@@ -150,6 +152,7 @@ def test_a_script_runs_unchanged_under_a_strategy(text: str, tmp_path: Path) -> 
         assert equal_losses(*losses)
 
 
+@pytest.mark.once
 def test_a_batch_that_does_not_divide_is_refused_before_anything_starts(tmp_path: Path) -> None:
     run = run_devbench(tmp_path, "scale", program(tmp_path, TRAINS), "--workers", "2", "--param", "batch=33")
     assert run.code == 2
@@ -158,6 +161,7 @@ def test_a_batch_that_does_not_divide_is_refused_before_anything_starts(tmp_path
     assert run.results == []
 
 
+@pytest.mark.once
 def test_more_workers_than_cpus_are_refused(tmp_path: Path) -> None:
     run = run_devbench(tmp_path, "scale", program(tmp_path, TRAINS), "--workers", "1000")
     assert run.code == 2
@@ -180,6 +184,7 @@ def two_hosts(folder: Path, *options: str) -> Iterator[tuple[DevbenchProcess, De
         yield first, stack.enter_context(start_devbench(folder / "1", *words, JOB_COMPLETION_INDEX="1"))
 
 
+@pytest.mark.once
 def test_hosts_meet_by_their_index_and_end_together(tmp_path: Path) -> None:
     with two_hosts(tmp_path, "--json") as (first, other):
         run = first.wait()
@@ -190,6 +195,7 @@ def test_hosts_meet_by_their_index_and_end_together(tmp_path: Path) -> None:
     assert [part.name for part in study.sizes[1].parts][-2:] == ["waiting", "all-reduce"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("sent", "message"),
     [(signal.SIGKILL, "worker 1: its process was killed by SIGKILL"), (signal.SIGSTOP, "worker 1 does not answer")],
@@ -212,6 +218,7 @@ def test_a_worker_that_is_lost_ends_the_study_within_30_seconds(
     assert survivors(children) == []
 
 
+@pytest.mark.once
 def test_a_host_that_never_comes_is_named(tmp_path: Path) -> None:
     words: tuple[Any, ...] = ("--workers", "2", "--hosts", "127.0.0.1,localhost", "--port", str(free_port()))
     text = program(tmp_path, TRAINS)
@@ -221,6 +228,7 @@ def test_a_host_that_never_comes_is_named(tmp_path: Path) -> None:
     assert "rendezvous" in {result.failure.kind for result in run.results if result.failure}
 
 
+@pytest.mark.once
 def test_a_host_whose_file_differs_is_refused(tmp_path: Path) -> None:
     words = ["--workers", "2", "--hosts", "127.0.0.1,localhost", "--port", str(free_port()), "--threads", "1", *BRIEF]
     first, other = program(tmp_path / "a", TRAINS), program(tmp_path / "b", TRAINS + "\n# another version\n")
@@ -240,10 +248,10 @@ while True:
 """
 
 
-@pytest.mark.quiet
+@pytest.mark.once
 def test_the_others_wait_for_a_worker_whose_cpu_does_other_work(tmp_path: Path) -> None:
     cpu = sorted(os.sched_getaffinity(0))[len(os.sched_getaffinity(0)) // 2]
-    busy = [subprocess.Popen([sys.executable, "-c", BUSY], env={**os.environ, "CPU": str(cpu)}) for _ in range(2)]
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY], env={**os.environ, "CPU": str(cpu)}) for _ in range(3)]
     try:
         _, study = scaled(tmp_path, TRAINS, "--param", "batch=64", "--threads", "1")
     finally:
