@@ -314,6 +314,8 @@ CAPABILITIES: dict[str, Callable[[], Missing | None]] = {
     "changed-quiet": _changed("quiet"),
     "changed-scripts": _changed("scripts"),
     "changed-tensorflow-2.10": _changed("tensorflow-2.10"),
+    "changed-workers": _changed("workers"),
+    "changed-workers-2.10": _changed("workers-2.10"),
     "go": _go,
     "cluster": _cluster,
     "control-plane": _control_plane,

@@ -191,9 +191,9 @@ def _of_each_worker(result: Result | None) -> dict[int, list[float]]:
         return {}
     own = process_values(result)
     return {
-        sample.trial: [own[sample.trial], *sample.peer_step_seconds]
+        sample.trial: [own[sample.trial] * ratio for ratio in (1.0, *sample.peer_step_ratios)]
         for sample in usable_samples(result)
-        if sample.trial in own and len(sample.peer_step_seconds) == _workers(result).count - 1
+        if sample.trial in own and len(sample.peer_step_ratios) == _workers(result).count - 1
     }
 
 

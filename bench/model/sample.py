@@ -89,9 +89,9 @@ class ProcessSample(Record):
         default_factory=dict, description="phase to seconds, on a cold start"
     )
     series: list[Series] = Field(default_factory=list, description="its blocks, by kind of work")
-    peer_step_seconds: list[float] = Field(
+    peer_step_ratios: list[float] = Field(
         default_factory=list,
-        description="typical step of each of the other workers, by rising index; empty if no step of theirs was timed",
+        description="steps of each other worker over those of the first, timed together, by rising index",
     )
     latency: list[float] = Field(default_factory=list, description="seconds of the steps of the latency pass")
     first_losses: list[Number] = Field(

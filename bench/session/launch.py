@@ -272,6 +272,7 @@ class Launcher:
         gpu_memory = gpu.MemoryCheck(_gpu_memory(first.spec)) if first else None
         largest = 0
         for position, result in enumerate(results):
+            members = [member for member in members if self._is_whole(*member)]
             worker = self.start(result, position)
             with self.guard(result, worker):
                 worker.set_up()
@@ -300,6 +301,13 @@ class Launcher:
                 yield [(result, worker)]
         if members:
             yield members
+
+    def _is_whole(self, result: Result, worker: WorkerSample) -> bool:
+        """Return whether a suspended worker still has all its peers, which it only notices while it runs."""
+        if result.spec.workers is not None and result.spec.workers.count > 1:
+            with self.guard(result, worker):
+                worker.verify()
+        return worker.sample.failure is None
 
     def _start_together(self, results: Sequence[Result]) -> list[TrialMember]:
         """Set up as many workers at once as there are CPUs. Then let each warm up alone."""

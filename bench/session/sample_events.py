@@ -112,7 +112,7 @@ def _add(event: Event, sample: ProcessSample) -> None:
     elif isinstance(event, Latencies):
         sample.latency = event.seconds
     elif isinstance(event, PeersTimed):
-        sample.peer_step_seconds = event.step_seconds
+        sample.peer_step_ratios = event.step_ratios
     elif isinstance(event, PlacementChecked):
         sample.placement = event.placement
     elif isinstance(event, PrintedRead):

@@ -7,6 +7,7 @@ again and again, then `finish`.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +39,9 @@ from bench.worker.protocol import (
     ScriptRun,
     Trace,
 )
+
+VERIFY_SECONDS = 0.2
+"""Seconds for which a suspended worker runs to notice that a peer is gone."""
 
 LATENCY_STEPS = 100
 LATENCY_SECONDS = 0.8
@@ -168,6 +172,18 @@ class WorkerSample:
             self.process.resume()
             if self.metering:
                 self.meter.resume()
+
+    def verify(self) -> None:
+        """Let a suspended worker run for a moment, in which it notices whether its peers are gone.
+
+        Raises:
+            WorkerEnded: They are, or the worker itself has ended.
+        """
+        self.resume()
+        time.sleep(VERIFY_SECONDS)
+        if self.process.process.poll() is not None:
+            self.events.until(Done)
+        self.suspend()
 
     def finish(
         self,

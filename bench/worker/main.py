@@ -180,7 +180,9 @@ class Worker:
             from bench.worker.diagnose.diagnosis import diagnose
 
             if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
-                self.send(PeersTimed(step_seconds=self.cluster.step_seconds()))
+                function, example = rig.state.function, rig.state.example
+                ratios = self.cluster.step_ratios(lambda: synchronizer.sync(function(*example)))
+                self.send(PeersTimed(step_ratios=ratios))
             self.phases.enter("diagnosis")
             diagnose(rig, hook, timer, timed_loop, synchronizer, tracing, order)
         self.send(Done())

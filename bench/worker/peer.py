@@ -7,7 +7,6 @@ worker of the same machine runs freely beside the first one. A worker on another
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 import time
@@ -23,23 +22,16 @@ from bench.worker.failure import failure_of
 from bench.worker.losses import LOSSES
 from bench.worker.main import die_with_parent, enable_crash_report
 from bench.worker.phases import Phases
-from bench.worker.protocol import BLOCK_SECONDS, Start
+from bench.worker.protocol import Start
 from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
 
-PEER_BLOCK_SECONDS = BLOCK_SECONDS / 4
-"""The shortest block. Several must fit between two suspensions of the workers."""
+TIMED_SECONDS = 2.0
+"""Seconds for which steps are timed when the first worker asks."""
 
-BLOCKS_ON_DEMAND = 50
-"""Blocks that are timed when the first worker, on another host, asks for them."""
+FEWEST_STEPS = 3
 
-DEMAND_SECONDS = 3.0
-"""Seconds after which `FEWEST_BLOCKS` are enough."""
-
-FEWEST_BLOCKS = 3
-"""Fewest blocks that are reported."""
-
-PATIENCE_SECONDS = 12.0
-"""Seconds to wait for them."""
+PATIENCE_SECONDS = 60.0
+"""Seconds in which `FEWEST_STEPS` must end. Otherwise no time is reported."""
 
 END_SECONDS = 2.0
 """Seconds after an error in which it may turn out that the first worker has ended, which is then the cause."""
@@ -49,16 +41,15 @@ MOST_BLOCKS = 10_000
 
 
 class PeerLoop:
-    """Counts and times the steps of this worker. A loop uses it as it uses the timed loop.
+    """Counts the steps of this worker, and times some when it is asked to. A loop uses it as it uses the timed loop.
 
     Args:
         sync: waits until a step is done.
         after_first: is called after each of the first steps.
         on_steady: is called after the last of them.
-        on_demand: whether steps after the first ones wait for `demand`.
+        on_demand: whether steps after the first ones wait until times are asked for.
 
     Attributes:
-        step_seconds: seconds per step of each block.
         steps_left: steps that a loop may issue at once.
     """
 
@@ -70,23 +61,19 @@ class PeerLoop:
         on_demand: bool,
     ) -> None:
         self._sync = sync
-        self._on_steady = on_steady
         self._after_first = after_first
+        self._on_steady = on_steady
         self._on_demand = on_demand
-        self._demanded = threading.Event()
-        self._timed = threading.Event()
+        self._asked = threading.Event()
+        self._answered = threading.Event()
         self._first = LOSSES
         self._steps = 0
-        self._start = self._demand_start = 0.0
-        self._resumed = False
-        self.step_seconds: list[float] = []
+        self._start: float | None = None
+        self._step_seconds: float | None = None
         self.steps_left = 1
-        if sys.platform != "win32":
-            signal.signal(signal.SIGCONT, self._on_resume)
 
     def begin(self) -> None:
-        """Start the clock."""
-        self._start = time.perf_counter()
+        """Do nothing. The clock starts when times are asked for."""
 
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count steps, the last of which returned `value`."""
@@ -96,44 +83,29 @@ class PeerLoop:
             self._after_first()
             if not self._first:
                 self._on_steady()
-            self._begin_block()
+        elif self._asked.is_set():
+            self._time(value, steps)
+        elif self._on_demand:
+            self._asked.wait()
+
+    def report(self) -> float | None:
+        """Return the mean seconds of a step from now on. None if steps take too long. Called by another thread."""
+        self._answered.clear()
+        self._asked.set()
+        return self._step_seconds if self._answered.wait(PATIENCE_SECONDS) else None
+
+    def _time(self, value: Any, steps: int) -> None:
+        if self._start is None:
+            self._sync(value)
+            self._start, self._steps = time.perf_counter(), 0
             return
         self._steps += steps
-        if time.perf_counter() - self._start < PEER_BLOCK_SECONDS:
-            return
-        self._sync(value)
-        seconds = time.perf_counter() - self._start
-        if not self._resumed:  # a block with a suspension in it does not count
-            self.step_seconds = [*self.step_seconds[-MOST_BLOCKS:], seconds / self._steps]
-        if len(self.step_seconds) >= self._wanted():
-            self._demanded.clear()
-            self._timed.set()
-        self._begin_block()
-
-    def report(self) -> list[float]:
-        """Return the seconds per step of each block. Called by another thread, when no suspension follows."""
-        if self._on_demand:
-            self.step_seconds = []
-        self._demand_start = time.perf_counter()
-        self._timed.clear()
-        self._demanded.set()
-        self._timed.wait(PATIENCE_SECONDS)
-        return list(self.step_seconds)
-
-    def _wanted(self) -> int:
-        """Return how many blocks are enough."""
-        if not self._on_demand or time.perf_counter() - self._demand_start > DEMAND_SECONDS:
-            return FEWEST_BLOCKS
-        return BLOCKS_ON_DEMAND
-
-    def _begin_block(self) -> None:
-        if self._on_demand and not self._first:
-            self._demanded.wait()
-        self._steps, self._resumed = 0, False
-        self._start = time.perf_counter()
-
-    def _on_resume(self, *_: object) -> None:
-        self._resumed = True
+        if time.perf_counter() - self._start >= TIMED_SECONDS and self._steps >= FEWEST_STEPS:
+            self._sync(value)
+            self._step_seconds = (time.perf_counter() - self._start) / self._steps
+            self._start = None
+            self._asked.clear()
+            self._answered.set()
 
 
 class PeerProcess:
@@ -159,8 +131,11 @@ class PeerProcess:
         message = TO_PEER.validate_json(text)
         if not isinstance(message, Begin):
             raise TypeError("the first message must be `begin`")
-        threading.Thread(target=self._answer, daemon=True).start()
         return message.start
+
+    def listen(self) -> None:
+        """Answer the first worker from now on, in a thread."""
+        threading.Thread(target=self._answer, daemon=True).start()
 
     def _answer(self) -> None:
         try:
@@ -174,7 +149,7 @@ class PeerProcess:
             os._exit(0)  # the first worker has ended
 
     def _report(self) -> None:
-        self.send(Timed(step_seconds=self.loop.report() if self.loop else []))
+        self.send(Timed(step_seconds=self.loop.report() if self.loop else None))
 
 
 def run(start: Start, process: PeerProcess) -> None:
@@ -187,6 +162,7 @@ def run(start: Start, process: PeerProcess) -> None:
     assert cluster is not None
     member = Member(spec, cluster)
     member.confine()
+    process.listen()
     phases = Phases(lambda event: None)
     if start.script is None:
         tf, device = bring_up_tensorflow(phases, spec, member)

@@ -181,10 +181,10 @@ class Latencies(WorkerMessage):
 
 
 class PeersTimed(WorkerMessage):
-    """Typical seconds per step of each of the other workers, by rising index."""
+    """Seconds of the steps of each other worker over those of this one, timed together, by rising index."""
 
     event: Literal["peers-timed"] = "peers-timed"
-    step_seconds: list[float]
+    step_ratios: list[float]
 
 
 class EnvironmentRead(WorkerMessage):

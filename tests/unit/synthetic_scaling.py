@@ -64,8 +64,8 @@ def _level(name: str, parent: str, workers: Workers, steps: Sequence[float], **c
         purpose="run" if is_run else "scale",
     )
     if not workers.reduce:  # each worker trains a model of its own, the last one most slowly
-        for sample, typical in zip(level.samples, steps, strict=True):
-            sample.peer_step_seconds = [typical] * (workers.count - 2) + [1.05 * typical]
+        for sample in level.samples:
+            sample.peer_step_ratios = [1.0] * (workers.count - 2) + [1.05]
     level.summary.examples_per_second = BATCH / stats.interval(steps).value
     return level
 

@@ -28,7 +28,7 @@ def level(
         f"{loop} {workers.label}", [seconds] * TRIALS, group="study", parent="study", loop=loop, workers=workers
     )
     for sample in result.samples:
-        sample.peer_step_seconds = list(peers)
+        sample.peer_step_ratios = [peer / seconds for peer in peers]
         sample.facts = Facts(gradient_bytes=GRADIENTS)
     return result
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 import socket
-import statistics
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from pydantic import ValidationError
 
@@ -48,7 +47,7 @@ UNANSWERED = 12
 START_SECONDS = 120.0
 """Seconds until a worker that starts is asked whether it is there."""
 
-REPORT_SECONDS = 20.0
+REPORT_SECONDS = 75.0
 """Seconds in which a worker must report its times."""
 
 LONGEST_HELLO = 10.0
@@ -74,7 +73,7 @@ class Peer:
         self.tensorflow = hello.tensorflow
         self._connection = connection
         self._process = process
-        self._reports: SimpleQueue[list[float]] = SimpleQueue()
+        self._reports: SimpleQueue[float | None] = SimpleQueue()
         self._answered = threading.Event()
         self.steady = threading.Event()
         self.failure: Failure | None = None
@@ -93,12 +92,17 @@ class Peer:
         threading.Thread(target=self._read, args=(on_lost,), daemon=True).start()
         threading.Thread(target=self._ping, args=(on_lost,), daemon=True).start()
 
-    def step_seconds(self) -> list[float]:
-        """Return seconds per step of its blocks, which it was asked for; empty if it does not answer."""
-        try:
-            return self._reports.get(timeout=REPORT_SECONDS)
-        except Empty:
-            return []
+    def ask(self) -> None:
+        """Ask for the time of its steps."""
+        self.send(Report())
+
+    def answered(self) -> bool:
+        """Return whether it has answered."""
+        return not self._reports.empty()
+
+    def step_seconds(self) -> float | None:
+        """Return the seconds of its steps, if it has answered. None if it has not, or has none."""
+        return None if self._reports.empty() else self._reports.get()
 
     def close(self) -> None:
         """End the connection, and so the worker."""
@@ -183,12 +187,24 @@ class Cluster:
         for peer in self.peers:
             peer.close()
 
-    def step_seconds(self) -> list[float]:
-        """Return the typical seconds per step of the others; empty if one has timed none."""
+    def step_ratios(self, step: Callable[[], object]) -> list[float]:
+        """Return the seconds of each other worker's steps over those of this one, timed at the same time.
+
+        Args:
+            step: runs a step of this worker and waits for it.
+
+        Returns:
+            Empty if a worker does not answer in time.
+        """
         for peer in self.peers:
-            peer.send(Report())
-        blocks = [peer.step_seconds() for peer in self.peers]
-        return [statistics.median(times) for times in blocks] if all(blocks) else []
+            peer.ask()
+        start, steps = time.perf_counter(), 0
+        while time.perf_counter() - start < REPORT_SECONDS and not all(peer.answered() for peer in self.peers):
+            step()
+            steps += 1
+        own = (time.perf_counter() - start) / max(1, steps)
+        seconds = [peer.step_seconds() for peer in self.peers]
+        return [each / own for each in seconds if each] if all(seconds) else []
 
 
 def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Cluster:

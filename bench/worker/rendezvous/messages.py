@@ -32,10 +32,10 @@ class Steady(WorkerMessage):
 
 
 class Timed(WorkerMessage):
-    """The answer to `Report`: seconds per step of each block so far."""
+    """The answer to `Report`: mean seconds of a step. None if steps take too long."""
 
     event: Literal["timed"] = "timed"
-    step_seconds: list[float]
+    step_seconds: float | None
 
 
 class Lost(WorkerMessage):
@@ -59,7 +59,7 @@ class Ping(WorkerMessage):
 
 
 class Report(WorkerMessage):
-    """Send the times of the blocks so far."""
+    """Time some steps and report."""
 
     do: Literal["report"] = "report"
 
