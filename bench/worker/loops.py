@@ -148,6 +148,16 @@ def step(rig: Rig, timed_loop: TimedLoop) -> None:
                 timed_loop.tick(function(*batch))
 
 
+def one_step(rig: Rig) -> Any:
+    """Run one more step of the loop `step` or `host-batches`, after it has ended. Return its value."""
+    batch = rig.state.example
+    assert batch is not None
+    if rig.state.iterator is not None:
+        following = as_tuple(next(rig.state.iterator))
+        batch = batch if is_smaller(rig.tf, following, batch) else following
+    return rig.state.function(*batch)
+
+
 def host_batches(rig: Rig, timed_loop: TimedLoop) -> None:
     """Run one call per step, on batches that are ready in host memory. All that is left of input is the copy."""
     rig.what_ifs.check()

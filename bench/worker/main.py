@@ -124,6 +124,7 @@ class Worker:
             rig: the rig. That of a script has its model and data already.
         """
         tf = rig.tf
+        from bench.worker import loops
         from bench.worker.diagnose.profiler import Profiler
         from bench.worker.epoch_timer import EpochTimer
         from bench.worker.fit_hook import FitHook
@@ -180,8 +181,8 @@ class Worker:
             from bench.worker.diagnose.diagnosis import diagnose
 
             if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
-                function, example = rig.state.function, rig.state.example
-                ratios = self.cluster.step_ratios(lambda: synchronizer.sync(function(*example)))
+                with tf.device(rig.ctx.device):  # in another scope, the function would be traced again
+                    ratios = self.cluster.step_ratios(lambda: synchronizer.sync(loops.one_step(rig)))
                 self.send(PeersTimed(step_ratios=ratios))
             self.phases.enter("diagnosis")
             diagnose(rig, hook, timer, timed_loop, synchronizer, tracing, order)

@@ -196,6 +196,7 @@ class Cluster:
         Returns:
             Empty if a worker does not answer in time.
         """
+        step()
         for peer in self.peers:
             peer.ask()
         start, steps = time.perf_counter(), 0
