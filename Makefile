@@ -43,7 +43,7 @@ REST := $(sort $(filter-out $(FIRST) tests/cluster,$(patsubst %/,%,$(dir $(wildc
 # The tests of the chart. CI names those that need no cluster.
 CLUSTER := tests/cluster
 # Programs in benchmarks/, with an argument after a slash. They take several hours in all.
-BENCHMARKS := startup images inside forked observer scripts scrape noise verdicts prior projection projection/apart scale hub chart explain changes/gate
+BENCHMARKS := startup images inside forked observer scripts scrape noise verdicts prior projection projection/apart scale hub chart explain changes/gate workers
 
 BACKENDS := $(basename $(notdir $(wildcard bench/backends/[a-z]*.py)))
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \

@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,8 @@ def _largest(study: ScalingStudy) -> Size:
 
 def main() -> None:
     """Measure at each rate and print the comparison."""
+    if not hasattr(os, "geteuid") or os.geteuid() or not shutil.which("tc"):
+        raise SystemExit("benchmarks.workers needs root on Linux, and iproute2, for network namespaces")
     rates = list(map(int, sys.argv[1:])) or list(RATES)
     print("megabits/s  step       all-reduce  expected   measured / expected")
     for megabits in rates:
