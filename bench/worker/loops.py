@@ -64,7 +64,7 @@ def total_loss(tf: Any, returned: Any) -> Any:
 def graph_step(rig: Rig, example: tuple[Any, ...]) -> Any:
     """Return the step as a `tf.function`, traced for the shapes of an example. It runs under the strategy, if any."""
     tf, strategy = rig.tf, rig.strategy
-    if strategy and strategy.num_replicas_in_sync > 1 and has_own_step(rig):
+    if strategy and has_own_step(rig):
         train_as_one(tf, strategy.num_replicas_in_sync)
     step = python_step(rig)
     function = tf.function(distributed(strategy, step) if strategy else step, jit_compile=bool(rig.spec.xla))

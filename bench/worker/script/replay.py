@@ -185,7 +185,7 @@ class _Capture:
         if self.target.kind == "fit":
             self.steps = _FitReplay(tf, seen, self.target, self.spec.params.get("batch"), strategy)
         else:
-            if strategy is not None and strategy.num_replicas_in_sync > 1:
+            if strategy is not None:
                 train_as_one(tf, strategy.num_replicas_in_sync)
             self.steps = FunctionCalls(tf, seen, self.target, Captured, strategy)
 
