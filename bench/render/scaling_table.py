@@ -85,8 +85,9 @@ def part_label(study: ScalingStudy, name: PartName, sizes: Sequence[Size]) -> st
 
 def short_part_label(study: ScalingStudy, name: PartName, size: Size) -> str:
     """Return a name of a part of the step of one size that is short enough for a chart."""
-    if name == "waiting" and size.slowest_worker is not None:
-        return f"waiting for {noun(study)} {size.slowest_worker}"
+    if name == "waiting":
+        which = "the slowest" if size.slowest_worker is None else f"{noun(study)} {size.slowest_worker}"
+        return f"waiting for {which}"
     return part_label(study, name, [size])
 
 
