@@ -170,8 +170,13 @@ def test_more_workers_than_cpus_are_refused(tmp_path: Path) -> None:
 
 def peers(run: DevbenchProcess) -> list[psutil.Process]:
     """Return the processes of workers that are not the first, the newest last."""
-    found = [process for process in run.workers() if "bench.worker.peer" in " ".join(process.cmdline())]
-    return sorted(found, key=lambda process: process.create_time())
+    found: dict[float, psutil.Process] = {}
+    with suppress(psutil.NoSuchProcess):  # devbench has ended
+        for process in run.workers():
+            with suppress(psutil.NoSuchProcess):  # it has ended
+                if "bench.worker.peer" in " ".join(process.cmdline()):
+                    found[process.create_time()] = process
+    return [found[created] for created in sorted(found)]
 
 
 @contextmanager
