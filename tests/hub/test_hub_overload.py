@@ -15,7 +15,7 @@ from test_hub_runs import run
 from bench.hub.db import documents
 from bench.hub.db.database import Database
 from bench.hub.problems import Problem
-from bench.hub.web.threads import THREADS
+from bench.hub.web.threads import BESIDE_WRITES, THREADS
 from bench.render.charts.vega_process import VEGA
 
 pytestmark = pytest.mark.once
@@ -92,6 +92,27 @@ def test_pages_that_wait_for_their_charts_delay_neither_probes_nor_lists_nor_wri
             assert hub.send(measured("2", [0.1])) == "created"
             assert not any(page.done() for page in pages)
         assert {page.result().status for page in pages} == {200}
+
+
+@pytest.mark.essential
+def test_fewer_pages_are_made_at_a_time_while_a_document_is_written(hub: RunningHub) -> None:
+    hub.send(measured("1", [0.1, 0.11]))
+    with ThreadPoolExecutor(READERS) as pool, VEGA._lock:  # as if a chart took for ever
+        with hub.database._committing:  # as if a commit did
+            writing = pool.submit(hub.send, measured("2", [0.1]))
+            while not hub.database._queue:
+                pass
+            pages = [pool.submit(hub.request, "GET", "/results/1") for _ in range(READERS // 2)]
+            while not VEGA._waiting:
+                pass
+            for _ in range(20):
+                assert hub.request("GET", "/results").status == 200
+                assert VEGA._waiting == BESIDE_WRITES["chart"] < THREADS["chart"]
+            assert not writing.done()
+        assert writing.result() == "created"
+        while VEGA._waiting < THREADS["chart"]:
+            pass
+    assert {page.result().status for page in pages} == {200}
 
 
 @pytest.mark.essential

@@ -22,7 +22,7 @@ CACHE_FOREVER = "public, max-age=31536000, immutable"
 
 
 @PAGES.get("/")
-@in_thread("page")
+@in_thread("read")
 def show_overview(hub: CurrentHub) -> str:
     """Show the overview, rendered again after a result has changed."""
     with hub.database.read() as connection:
@@ -33,7 +33,7 @@ def show_overview(hub: CurrentHub) -> str:
 
 
 @PAGES.get("/results")
-@in_thread("page")
+@in_thread("read")
 def show_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> str:
     """Show a list of results."""
     with hub.database.read() as connection:
@@ -83,7 +83,7 @@ def show_scaling(id: Id, hub: CurrentHub) -> str:  # noqa: A002
 
 
 @PAGES.get("/explanations")
-@in_thread("page")
+@in_thread("read")
 def show_explanations(hub: CurrentHub, cursor: Cursor = None) -> str:
     """Show a list of explanations."""
     with hub.database.read() as connection:
@@ -99,7 +99,7 @@ def show_explanation(id: Id, hub: CurrentHub) -> str:  # noqa: A002
 
 
 @PAGES.get("/runs")
-@in_thread("page")
+@in_thread("read")
 def show_runs(hub: CurrentHub, cursor: Cursor = None) -> str:
     """Show a list of runs."""
     with hub.database.read() as connection:
@@ -114,7 +114,7 @@ async def stream_runs(request: Request) -> EventSourceResponse:
 
 
 @PAGES.get("/runs/{id}")
-@in_thread("page")
+@in_thread("read")
 def show_run(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show a run."""
     with hub.database.read() as connection:

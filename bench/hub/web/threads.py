@@ -1,13 +1,14 @@
 """The threads that serve requests. Each kind of request has its own, so slow pages do not delay writes and probes.
 
-Python runs one thread at a time, so few threads for pages also leave more time to the others.
+Python runs one thread at a time, so few threads that read also leave more time to the others.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any, Literal, TypeVar
@@ -17,12 +18,16 @@ from anyio import CapacityLimiter, to_thread
 
 from bench.hub.problems import Problem
 
-ThreadKind = Literal["write", "read", "page", "chart", "metrics", "probe"]
+ThreadKind = Literal["write", "read", "chart", "metrics", "probe"]
 
-THREADS: dict[ThreadKind, int] = {"write": 12, "read": 3, "page": 2, "chart": 3, "metrics": 1, "probe": 1}
-"""Maximum number of threads of each kind. Pages with charts wait for the drawing process, so lists must not wait for
-them. Threads that write wait together for one commit. More threads would not be
-faster, but some writes would take much longer than others."""
+THREADS: dict[ThreadKind, int] = {"write": 12, "read": 3, "chart": 3, "metrics": 1, "probe": 1}
+"""Maximum number of threads of each kind. Pages with charts wait for the drawing process, so other pages must not wait
+for them. Threads that write wait together for one commit. More threads would not be faster, but some writes would take
+much longer than others."""
+
+BESIDE_WRITES: dict[ThreadKind, int] = {"read": 1, "chart": 1}
+"""Maximum number of threads of some kinds while documents are written. Python runs one thread at a time, and a sender
+holds up a measurement while it waits. A reader waits for a page."""
 
 WAIT = 30.0
 """Seconds that a request may wait for a thread."""
@@ -45,6 +50,7 @@ class RequestThreads:
     def __init__(self) -> None:
         self._limiters = {kind: CapacityLimiter(number) for kind, number in THREADS.items()}
         self._unlimited = CapacityLimiter(math.inf)
+        self._writes = 0
 
     async def run(self, kind: ThreadKind, work: Callable[[], T]) -> T:
         """Run work in a thread of a kind, and return its result.
@@ -52,6 +58,24 @@ class RequestThreads:
         Raises:
             Problem: all threads of this kind were busy for too long.
         """
+        with self._fewer_reads() if kind == "write" else nullcontext():
+            return await self._run(kind, work)
+
+    @contextmanager
+    def _fewer_reads(self) -> Iterator[None]:
+        """Leave more time to writes until the last of them is done."""
+        self._count_writes(1)
+        try:
+            yield
+        finally:
+            self._count_writes(-1)
+
+    def _count_writes(self, more: int) -> None:
+        self._writes += more
+        for kind, number in BESIDE_WRITES.items():
+            self._limiters[kind].total_tokens = number if self._writes else THREADS[kind]
+
+    async def _run(self, kind: ThreadKind, work: Callable[[], T]) -> T:
         limiter, owner = self._limiters[kind], object()
         ARRIVAL.set(time.monotonic())
         with anyio.move_on_after(WAIT) as waiting:

@@ -33,6 +33,9 @@ IDLE = 20.0
 CHARTS = 100
 """Charts after which the process ends. By then it uses 1.5 times the memory that it used after the first chart."""
 
+NICE = 10
+"""How much lower the priority of the process is than that of its parent, which also answers other requests."""
+
 _DIGITS = re.compile(r"\d+\.\d{3,}(?:e-?\d+)?")
 
 
@@ -183,6 +186,8 @@ def serve(idle: float, charts: int) -> None:
     import vl_convert
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent ends this one
+    if sys.platform != "win32":
+        os.nice(NICE)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # the library may print, and the parent reads only answers
     timer = _exit_after(idle)
