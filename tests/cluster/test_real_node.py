@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,38 @@ def step():
     table = tf.random.stateless_uniform((4_000_000, 16), seed=(1, 2))
     return lambda rows: tf.reduce_sum(tf.gather(table, rows), axis=0)
 '''
+TRAINS = '''
+"""Train a small model."""
+
+import tensorflow as tf
+from pydantic import BaseModel
+
+
+class Params(BaseModel):
+    batch: int = 32
+
+
+def data(p, ctx):
+    return ctx.rng.normal(size=(640, 64)).astype("float32"), ctx.rng.integers(0, 4, 640)
+
+
+def model(p):
+    model = tf.keras.Sequential([tf.keras.layers.Input((64,)), tf.keras.layers.Dense(256), tf.keras.layers.Dense(4)])
+    model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+'''
+TOGETHER = """#!{python}
+import sys
+import yaml
+
+items = [item for item in yaml.safe_load_all(sys.stdin) if item]
+for item in items:
+    if item["kind"] == "Job":
+        del item["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+yaml.safe_dump_all(items, sys.stdout)
+"""
+"""A post-renderer of Helm that lets all workers of a run share the only node."""
+
 RUN = 600.0
 """Time limit of a run of one workload on a pool, in seconds."""
 
@@ -59,11 +92,11 @@ class Release:
     def helm(self, *words: str) -> str:
         return helm(self.program, *words, "-n", self.namespace, kubeconfig=self.plane.kubeconfig)
 
-    def upgrade(self, values: Object) -> str:
-        """Install or upgrade the release, and return the output of Helm."""
+    def upgrade(self, values: Object, *options: str) -> str:
+        """Install or upgrade the release, with further options of Helm, and return its output."""
         file = self.plane.folder / "values.json"
         file.write_text(json.dumps(values), encoding="utf-8")
-        return self.helm("upgrade", "--install", "devbench", str(CHART), "--values", str(file))
+        return self.helm("upgrade", "--install", "devbench", str(CHART), "--values", str(file), *options)
 
     def jobs(self) -> dict[str, Object]:
         """Return the Jobs by pool."""
@@ -74,6 +107,11 @@ class Release:
         """Return the pods of a pool that are in one of these phases."""
         pods = self.plane.get("pods", "-n", self.namespace, "-l", f"devbench/pool={pool}")
         return [pod for pod in pods if pod["status"]["phase"] in phases]
+
+    def logs(self, pool: str) -> str:
+        """Return the output of a pool's runs."""
+        words = ("-n", self.namespace, "-l", f"devbench/pool={pool}", "--prefix", "--tail=-1")
+        return self.plane.kubectl("logs", *words, check=False)
 
     def ended(self) -> bool:
         """Return whether every Job has ended."""
@@ -340,6 +378,36 @@ def test_helm_3_installs_the_chart_and_both_pools_complete(node: ControlPlane) -
     wait_until("both Jobs have ended", release.ended, RUN)
     items = results(release)
     assert sorted((result["pool"], result["status"]) for result in items) == [("one", "complete"), ("two", "complete")]
+    release.helm("uninstall", "devbench")
+
+
+def test_the_pods_of_two_workers_train_together(node: ControlPlane) -> None:
+    release = Release(node, "scaling", "helm-3")
+    node.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
+    release_values = values(workloads=["trains"], customWorkloads={"trains": {"inline": TRAINS}})
+    release_values["settings"] = {"max_time": "60s", "max_processes": 1}
+    release_values["pools"] = {"cpu": None, "t4": None, "pair": {"cpu": 1, "workers": [2]}}
+    release_values["hub"] = {**release_values["hub"], "persistence": {"enabled": False}}
+    together = node.folder / "together"
+    together.write_text(TOGETHER.format(python=sys.executable), encoding="utf-8")
+    together.chmod(0o755)
+    release.upgrade(release_values, "--post-renderer", str(together))
+    wait_until("the Job has ended", release.ended, RUN)
+    assert len(release.pods("pair", "Succeeded")) == 2, release.logs("pair")
+    by_count = {}
+    for item in results(release):
+        document = release.fetch(f"/api/v1/results/{item['id']}")
+        workers = document["spec"]["workers"]
+        if workers["strategy"] != "none" and workers["reduce"]:
+            by_count[workers["count"]] = document
+    assert by_count.keys() == {1, 2}
+    assert {document["status"] for document in by_count.values()} == {"complete"}
+    (one,), (two,) = (by_count[count]["samples"] for count in (1, 2))
+    assert two["first_losses"] == pytest.approx(one["first_losses"], rel=1e-3)
+    with release.forward_hub() as url:
+        page = urllib3.request("GET", f"{url}/scaling/{by_count[2]['parent']}", timeout=30)
+    assert page.status == 200
+    assert "2 workers" in page.data.decode()
     release.helm("uninstall", "devbench")
 
 
