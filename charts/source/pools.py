@@ -83,7 +83,9 @@ class Pool(PodOptions):
         "prices. none: only your own labels.",
     )
     cpu_column: bool = Field(
-        True, description="On a GPU pool without `workers`, also measure the CPU, interleaved with the GPU."
+        True,
+        description="On a GPU pool, also measure the CPU, interleaved with the GPU. No effect in a pool with "
+        "`workers`.",
     )
     workloads: Workloads = Field([], description="Workloads of this pool. Default: `workloads`.")
     settings: RunOptions = Field({}, description="Settings of the pool's runs. They override `settings`.")
@@ -106,8 +108,8 @@ class Pool(PodOptions):
     nodes: int = Field(
         1,
         ge=1,
-        description="Number of nodes to measure at the same time. This separates the effect of a node from that of its "
-        "device. Each workload runs once on each node. Requires `exclusiveNode`.",
+        description="Number of nodes to measure at the same time. Each workload runs once on each node, so the results "
+        "show how much the nodes differ. Requires `exclusiveNode`.",
     )
     workers: Sizes = Field(
         [],
@@ -132,7 +134,7 @@ class Pool(PodOptions):
         5,
         ge=0,
         description="How often an evicted run starts again. After one more eviction, it counts as failed. A run of "
-        "several workers never starts again.",
+        "several workers fails at the first eviction.",
     )
     instance_type: str = Field(
         "",
@@ -151,8 +153,8 @@ class Pool(PodOptions):
     tolerations: Objects = Field([], description="Extra tolerations of the pool's pods.")
     affinity: Object = Field(
         {},
-        description="Affinity of its pods. It replaces the chart's own affinity, except for the node labels and what "
-        "`workers` needs.",
+        description="Affinity of its pods. It replaces the chart's own affinity. The chart's terms for the node labels "
+        "and for `workers` stay.",
     )
     runtime_class_name: str = Field(
         "", description="Runtime class of its pods. Required if NVIDIA's runtime is not the default."
