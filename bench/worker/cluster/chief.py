@@ -1,7 +1,6 @@
-"""The first worker's side: it waits for the other workers, tells them where to meet, and watches them.
+"""The first worker's side: it lets the other workers begin, and watches them.
 
-The others run on this machine, as processes that it starts, or on other hosts, from which they connect
-(`bench.session.cluster_agent`). One thread for each waits for its messages and notices if it is gone.
+One thread for each waits for its messages, and another one notices if it no longer answers.
 """
 
 from __future__ import annotations
@@ -12,21 +11,16 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from queue import SimpleQueue
 
-from pydantic import ValidationError
-
-from bench.machine import installed, system
 from bench.model.failure import Failure
 from bench.model.spec import Spec
-from bench.worker.failure import ClusterError
+from bench.worker.cluster.arrivals import arrivals
 from bench.worker.protocol import ClusterRun, ScriptRun, Start, WorkerMessage
 from bench.worker.rendezvous.losing import ending, lost
 from bench.worker.rendezvous.messages import (
-    FROM_PEER,
     Begin,
-    FromPeer,
     Hello,
     Lost,
     Ping,
@@ -35,8 +29,9 @@ from bench.worker.rendezvous.messages import (
     Steady,
     Timed,
     line,
+    received,
 )
-from bench.worker.rendezvous.ports import free_port, keep_alive, listen
+from bench.worker.rendezvous.ports import free_port
 
 QUIET_SECONDS = 8.0
 """Seconds between two pings of a worker."""
@@ -49,9 +44,6 @@ START_SECONDS = 120.0
 
 REPORT_SECONDS = 75.0
 """Seconds in which a worker must report its times."""
-
-LONGEST_HELLO = 10.0
-"""Seconds in which a host that connects must say which worker it is."""
 
 
 class Peer:
@@ -70,7 +62,6 @@ class Peer:
     def __init__(self, hello: Hello, connection: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
         self.index = hello.index
         self.port = hello.port
-        self.tensorflow = hello.tensorflow
         self._connection = connection
         self._process = process
         self._reports: SimpleQueue[float | None] = SimpleQueue()
@@ -113,7 +104,7 @@ class Peer:
 
     def _read(self, on_lost: Callable[[Failure], None]) -> None:
         failure = None
-        for message in _messages(self._connection):
+        for message in received(self._connection):
             if isinstance(message, Pong):
                 self._answered.set()
             elif isinstance(message, Steady):
@@ -225,18 +216,7 @@ def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Clus
     count = workers.count
     if count == 1 or workers.strategy == "mirrored":
         return Cluster(run, [])
-    own = installed.tensorflow_version()
-    peers = [*(_arriving(run, count) if run.hosts else _started(run, count, own))]
-    for peer in peers:
-        if peer.tensorflow != own:
-            Cluster(run, peers).close()
-            raise ClusterError(
-                Failure(
-                    kind="rendezvous",
-                    message=f"worker {peer.index} has TensorFlow {peer.tensorflow}, worker 0 has {own}",
-                    hint="All workers need the same version. Use one image for all.",
-                )
-            )
+    peers = [Peer(each.hello, each.connection, each.process) for each in arrivals(run, count)]
     hosts = run.hosts or ["127.0.0.1"] * count
     ports = [free_port(), *(peer.port for peer in peers)]
     run = run.model_copy(update={"addresses": [f"{h}:{p}" for h, p in zip(hosts, ports, strict=True)]})
@@ -263,93 +243,3 @@ def _script(script: ScriptRun | None, index: int) -> ScriptRun | None:
         if (value := getattr(script, name))
     }
     return script.model_copy(update=renamed)
-
-
-def _started(run: ClusterRun, count: int, tensorflow: str) -> Iterator[Peer]:
-    """Start the other workers on this machine."""
-    for index in range(1, count):
-        own, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(
-                system.python("bench.worker.peer"), stdin=theirs.fileno(), stdout=theirs.fileno()
-            )
-        yield Peer(Hello(index=index, port=free_port(), tensorflow=tensorflow), own, process)
-
-
-def _arriving(run: ClusterRun, count: int) -> Iterator[Peer]:
-    """Wait for the other workers, which come from other hosts. Yield them by rising index."""
-    for index, host in enumerate(run.hosts):
-        _resolve(index, host)
-    arrived: dict[int, Peer] = {}
-    deadline = time.monotonic() + run.wait_seconds
-    with _listener(run.port) as listener:
-        while len(arrived) < count - 1:
-            listener.settimeout(max(0.0, deadline - time.monotonic()) or 0.001)
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                Cluster(run, list(arrived.values())).close()
-                raise ClusterError(_missing(set(range(1, count)) - arrived.keys(), run)) from None
-            connection.settimeout(LONGEST_HELLO)
-            hello = next(_messages(connection), None)
-            if not isinstance(hello, Hello) or not 0 < hello.index < count:
-                connection.close()
-                continue
-            connection.settimeout(None)
-            keep_alive(connection)
-            if hello.index in arrived:  # it lost its connection, and comes again
-                arrived[hello.index].close()
-            arrived[hello.index] = Peer(hello, connection)
-    yield from (arrived[index] for index in sorted(arrived))
-
-
-def _listener(port: int) -> socket.socket:
-    try:
-        return listen(port)
-    except OSError as error:
-        raise ClusterError(
-            Failure(
-                kind="rendezvous",
-                message=f"worker 0 cannot listen on port {port}: {error.strerror}",
-                hint="Another program uses the port. Choose a free one with --port, on every host.",
-            )
-        ) from None
-
-
-def _resolve(index: int, host: str) -> None:
-    """Check that the name of a host resolves.
-
-    Raises:
-        ClusterError: it does not.
-    """
-    try:
-        socket.getaddrinfo(host, None)
-    except OSError as error:
-        raise ClusterError(
-            Failure(
-                kind="rendezvous",
-                message=f"the host of worker {index}, {host}, does not resolve: {error.strerror}",
-                hint="Check --hosts. In Kubernetes, the Service must publish addresses that are not ready.",
-            )
-        ) from None
-
-
-def _missing(indexes: set[int], run: ClusterRun) -> Failure:
-    names = " and ".join(f"worker {index} ({run.hosts[index]})" for index in sorted(indexes))
-    minutes = f"{run.wait_seconds / 60:.0f} min" if run.wait_seconds >= 120 else f"{run.wait_seconds:.3g} s"
-    return Failure(
-        kind="rendezvous",
-        message=f"{names} never came within {minutes}",
-        hint="Check that the same command runs on each host, and that each host reaches the first. In Kubernetes, "
-        "`kubectl describe pod` says why a pod does not start. To wait longer, use --rendezvous-timeout.",
-    )
-
-
-def _messages(connection: socket.socket) -> Iterator[FromPeer]:
-    """Yield the messages from a connection until it ends or something else comes."""
-    rest = b""
-    with contextlib.suppress(OSError, ValidationError):
-        while data := connection.recv(65536):
-            *lines, rest = (rest + data).split(b"\n")
-            for text in lines:
-                yield FROM_PEER.validate_json(text)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 
 from bench.model.failure import Failure
 from bench.worker.protocol import Start, WorkerMessage
@@ -79,3 +82,13 @@ TO_PEER: TypeAdapter[ToPeer] = TypeAdapter(ToPeer)
 def line(message: WorkerMessage) -> bytes:
     """Return a message as it travels."""
     return message.model_dump_json().encode() + b"\n"
+
+
+def received(connection: socket.socket) -> Iterator[FromPeer]:
+    """Yield the messages from a worker until its connection ends or something else comes."""
+    rest = b""
+    with contextlib.suppress(OSError, ValidationError):
+        while data := connection.recv(65536):
+            *lines, rest = (rest + data).split(b"\n")
+            for text in lines:
+                yield FROM_PEER.validate_json(text)

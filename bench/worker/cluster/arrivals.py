@@ -1,0 +1,152 @@
+"""The rendezvous: the first worker starts the other workers, or waits for them, and checks that they fit.
+
+The others run on this machine, as processes that the first worker starts, or on other hosts, from which they connect
+(`bench.session.cluster_agent`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from bench.machine import installed, system
+from bench.model.failure import Failure
+from bench.worker.failure import ClusterError
+from bench.worker.protocol import ClusterRun
+from bench.worker.rendezvous.messages import Hello, received
+from bench.worker.rendezvous.ports import free_port, keep_alive, listen
+
+LONGEST_HELLO = 10.0
+"""Seconds in which a host that connects must say which worker it is."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A worker that is there and waits for its order.
+
+    Args:
+        hello: what it said first.
+        connection: the connection to it.
+        process: its process, if it runs on this machine.
+    """
+
+    hello: Hello
+    connection: socket.socket
+    process: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        """End the connection, and so the worker."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()
+
+
+def arrivals(run: ClusterRun, count: int) -> list[Arrival]:
+    """Wait until all other workers are there.
+
+    Args:
+        run: how they meet.
+        count: number of workers, including the first.
+
+    Returns:
+        The other workers, by rising index.
+
+    Raises:
+        ClusterError: a worker does not come, or does not fit the others.
+    """
+    own = installed.tensorflow_version()
+    arrived = [*(_arriving(run, count) if run.hosts else _started(count, own))]
+    for each in arrived:
+        if each.hello.tensorflow != own:
+            _close(arrived)
+            raise _error(
+                f"worker {each.hello.index} has TensorFlow {each.hello.tensorflow}, worker 0 has {own}",
+                "All workers need the same version. Use one image for all.",
+            )
+    return arrived
+
+
+def _started(count: int, tensorflow: str) -> Iterator[Arrival]:
+    """Start the other workers on this machine."""
+    for index in range(1, count):
+        own, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(
+                system.python("bench.worker.peer"), stdin=theirs.fileno(), stdout=theirs.fileno()
+            )
+        yield Arrival(Hello(index=index, port=free_port(), tensorflow=tensorflow), own, process)
+
+
+def _arriving(run: ClusterRun, count: int) -> list[Arrival]:
+    """Wait for the other workers, which come from other hosts."""
+    for index, host in enumerate(run.hosts):
+        _resolve(index, host)
+    arrived: dict[int, Arrival] = {}
+    deadline = time.monotonic() + run.wait_seconds
+    with _listener(run.port) as listener:
+        while len(arrived) < count - 1:
+            listener.settimeout(max(0.0, deadline - time.monotonic()) or 0.001)
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                _close(arrived.values())
+                raise _never_came(set(range(1, count)) - arrived.keys(), run) from None
+            connection.settimeout(LONGEST_HELLO)
+            hello = next(received(connection), None)
+            if not isinstance(hello, Hello) or not 0 < hello.index < count:
+                connection.close()
+                continue
+            connection.settimeout(None)
+            keep_alive(connection)
+            if hello.index in arrived:  # it lost its connection, and comes again
+                arrived[hello.index].close()
+            arrived[hello.index] = Arrival(hello, connection)
+    return [arrived[index] for index in sorted(arrived)]
+
+
+def _close(arrived: Iterable[Arrival]) -> None:
+    for each in arrived:
+        each.close()
+
+
+def _listener(port: int) -> socket.socket:
+    try:
+        return listen(port)
+    except OSError as error:
+        raise _error(
+            f"worker 0 cannot listen on port {port}: {error.strerror}",
+            "Another program uses the port. Choose a free one with --port, on every host.",
+        ) from None
+
+
+def _resolve(index: int, host: str) -> None:
+    """Check that the name of a host resolves.
+
+    Raises:
+        ClusterError: it does not.
+    """
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        raise _error(
+            f"the host of worker {index}, {host}, does not resolve: {error.strerror}",
+            "Check --hosts. In Kubernetes, the Service must publish addresses that are not ready.",
+        ) from None
+
+
+def _never_came(indexes: set[int], run: ClusterRun) -> ClusterError:
+    names = " and ".join(f"worker {index} ({run.hosts[index]})" for index in sorted(indexes))
+    minutes = f"{run.wait_seconds / 60:.0f} min" if run.wait_seconds >= 120 else f"{run.wait_seconds:.3g} s"
+    return _error(
+        f"{names} never came within {minutes}",
+        "Check that the same command runs on each host, and that each host reaches the first. In Kubernetes, "
+        "`kubectl describe pod` says why a pod does not start. To wait longer, use --rendezvous-timeout.",
+    )
+
+
+def _error(message: str, hint: str) -> ClusterError:
+    return ClusterError(Failure(kind="rendezvous", message=message, hint=hint))
