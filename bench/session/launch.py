@@ -35,6 +35,7 @@ from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import SERVER_BYTES, WorkerServers
 from bench.signals import uninterrupted
 from bench.worker.protocol import ClusterRun, ScriptRun
+from bench.worker.rendezvous.losing import of_cluster
 
 TrialMember = tuple[Result, WorkerSample]
 """A result and the worker that measures for it."""
@@ -248,7 +249,7 @@ class Launcher:
             result.failure = ended.failure
             self._save(result)
             elsewhere = self._cluster is not None and bool(self._cluster(result.spec).hosts)
-            if elsewhere and ended.failure.kind in ("rendezvous", "lost-worker"):
+            if elsewhere and of_cluster(ended.failure):
                 raise ClusterLost(ended.failure) from None
 
     def abandon(self, message: str = "the run was interrupted") -> None:

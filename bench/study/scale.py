@@ -28,6 +28,7 @@ from bench.session.session import Session
 from bench.study.explain_levels import with_script
 from bench.study.plan import plan
 from bench.worker.protocol import ClusterRun
+from bench.worker.rendezvous.losing import of_cluster
 
 SECONDS = 600.0
 """Default time limit of a study."""
@@ -131,7 +132,7 @@ class ScaleStudy:
             RunFailed: One worker alone could not be measured, or another host is gone.
         """
         first = self.results[0]
-        gone = [r.failure for r in self.results if r.failure and r.failure.kind in ("rendezvous", "lost-worker")]
+        gone = [r.failure for r in self.results if r.failure and of_cluster(r.failure)]
         if gone and self.cluster.hosts:
             raise RunFailed(gone[0].message, gone[0].hint)
         if first.failure is not None:

@@ -1,4 +1,4 @@
-"""How the loss of a worker is described."""
+"""How the loss of a worker is described and recognized."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from bench.model.failure import Failure
 def lost(message: str) -> Failure:
     """Return the failure that a worker is gone."""
     return Failure(kind="lost-worker", message=message, hint="The other workers were ended. Start the run again.")
+
+
+def of_cluster(failure: Failure) -> bool:
+    """Return whether a worker failed because another one never came, does not fit or is gone."""
+    return failure.kind in ("rendezvous", "lost-worker")
 
 
 def ending(code: int) -> str:
