@@ -22,6 +22,7 @@ from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
 from bench.model.spec import Loop, Scaling, Spec, Strategy, Threads, Workers
 from bench.publish.recorder import Recorder
+from bench.registry.description import Resolved
 from bench.session import cluster_agent, stopping
 from bench.session.design import Design, with_first
 from bench.session.session import Session
@@ -103,7 +104,6 @@ class ScaleStudy:
         """
         try:
             levels = self._levels()
-            settings = self.settings
             design = Design(
                 purpose="scale",
                 parent=self.id,
@@ -114,7 +114,7 @@ class ScaleStudy:
                 profiled="none",
                 cluster=self._meeting,
             )
-            session = Session(Group(self.program, tuple(levels)), settings, design, self.recorder)
+            session = Session(Group(self.program, tuple(levels)), self.settings, design, self.recorder)
             for result in session.results:
                 result.purpose = "run" if is_size(result.spec) else "scale"
                 result.recognition = self._recognition
@@ -154,16 +154,29 @@ class ScaleStudy:
         if resolved.is_script:
             first = self._first_trial(program)
             resolved, self._recognition = with_script(resolved, first), first.recognition
-        loop: Loop = "fit" if self.strategy == "mirrored" else "step"
-        if loop == "fit":
-            if reason := registry.obstacle(resolved.offers, resolved.not_loops, loop):
-                raise NotApplicable(f"{program.spec.title} cannot run under the strategy mirrored, because {reason}")
-        elif reason := registry.obstacle(resolved.offers, resolved.not_loops, loop):
-            loop = "host-batches"
-            if other := registry.obstacle(resolved.offers, resolved.not_loops, loop):
-                raise NotApplicable(f"{program.spec.title} cannot run with several workers, because {other or reason}")
+        loop = self._loop(program, resolved)
         self._check_batch(program)
         return [self._level(program, workers, loop) for workers, loop in self._workers(loop, "data" in resolved.offers)]
+
+    def _loop(self, program: Planned, resolved: Resolved) -> Loop:
+        """Return the loop that runs the steps of the workers.
+
+        Raises:
+            NotApplicable: No loop can run them under the strategy.
+        """
+
+        def obstacle(loop: Loop) -> str | None:
+            return registry.obstacle(resolved.offers, resolved.not_loops, loop)
+
+        if self.strategy == "mirrored":
+            if reason := obstacle("fit"):
+                raise NotApplicable(f"{program.spec.title} cannot run under the strategy mirrored, because {reason}")
+            return "fit"
+        if not obstacle("step"):
+            return "step"
+        if reason := obstacle("host-batches"):
+            raise NotApplicable(f"{program.spec.title} cannot run with several workers, because {reason}")
+        return "host-batches"
 
     def _workers(self, loop: Loop, has_input: bool) -> Iterable[tuple[Workers, Loop]]:
         """Yield the workers and the loop of each level."""
