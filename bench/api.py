@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bench.publish.recorder import Recorder
     from bench.session.design import Design
     from bench.store.selection import Selection
-    from bench.study.scale import Hosts
+    from bench.study.scale_hosts import Hosts
 
 
 def run(
@@ -188,10 +188,11 @@ def scale(
     """
     from bench.analyse.samples import has_measurements
     from bench.study import scale as scaling_studies
+    from bench.study import scale_hosts
 
     with _recorded(settings, f"scale {program}", recorder) as record:
         study = scaling_studies.ScaleStudy(
-            program, settings, record, sizes, scaling, strategy, cluster or scaling_studies.Hosts()
+            program, settings, record, sizes, scaling, strategy, cluster or scale_hosts.Hosts()
         )
         try:
             return study.run()

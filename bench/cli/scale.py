@@ -88,7 +88,7 @@ def scale(
     own, or gets one GPU. The table shows the speed-up of each number of workers and where the rest of the time goes.
     """
     from bench import api
-    from bench.study.scale import Hosts
+    from bench.study.scale_hosts import Hosts
 
     program = one_of(workload, module)
     if scaling not in ("strong", "weak"):

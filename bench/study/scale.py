@@ -6,21 +6,18 @@ worker and the largest size also run on batches that are ready in memory, which 
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from bench import registry
 from bench.analyse.scaling import is_size, scaling_of
-from bench.backends import capabilities
 from bench.config.settings import RunSettings
 from bench.errors import NotApplicable, RunFailed, SettingsError, UsageError
-from bench.machine.limits import cpus_by_core, thread_count
 from bench.model.plan import Group, Planned
 from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
-from bench.model.spec import Loop, Scaling, Spec, Strategy, Threads, Workers
+from bench.model.spec import Loop, Scaling, Strategy, Threads, Workers
 from bench.publish.recorder import Recorder
 from bench.registry.description import Resolved
 from bench.session import cluster_agent, stopping
@@ -28,7 +25,7 @@ from bench.session.design import Design, with_first
 from bench.session.session import Session
 from bench.study.explain_levels import with_script
 from bench.study.plan import plan
-from bench.worker.protocol import ClusterRun
+from bench.study.scale_hosts import Hosts, check_hosts, cluster_run, cpus_of_each
 from bench.worker.rendezvous.losing import of_cluster
 
 SECONDS = 600.0
@@ -39,23 +36,6 @@ FIRST_TRIAL = Design(purpose="scale", pilot=1, full=False, profiled="none")
 
 ALWAYS_SEPARATE = 1000
 """Trials whose workers start one after another: all of them. Several processes start for each size."""
-
-
-@dataclass(frozen=True)
-class Hosts:
-    """Where the workers run.
-
-    Args:
-        hosts: one for each worker. Empty if all run on this machine.
-        index: this machine among the hosts, from 0.
-        port: port of the first host, to which the others connect.
-        wait_seconds: how long the first host waits for the others.
-    """
-
-    hosts: tuple[str, ...] = ()
-    index: int = 0
-    port: int = 2222
-    wait_seconds: float = 300.0
 
 
 @dataclass
@@ -92,7 +72,7 @@ class ScaleStudy:
         check_hosts(self.sizes, self.cluster)
         if self.strategy == "mirrored" and (self.cluster.hosts or self.scaling == "weak"):
             raise SettingsError("the strategy mirrored takes neither --hosts nor weak scaling", "Use multi-worker.")
-        self.cpus = None if self.cluster.hosts else _cpus_of_each(max(self.sizes))
+        self.cpus = None if self.cluster.hosts else cpus_of_each(max(self.sizes))
 
     def run(self) -> ScalingStudy:
         """Measure all sizes.
@@ -112,7 +92,7 @@ class ScaleStudy:
                 separate_starts=ALWAYS_SEPARATE,
                 full=False,
                 profiled="none",
-                cluster=self._meeting,
+                cluster=partial(cluster_run, self.cluster),
             )
             session = Session(Group(self.program, tuple(levels)), self.settings, design, self.recorder)
             for result in session.results:
@@ -244,19 +224,6 @@ class ScaleStudy:
                     "weak.",
                 )
 
-    def _meeting(self, spec: Spec) -> ClusterRun:
-        """Return how the workers of a spec meet."""
-        assert spec.workers is not None
-        count, cluster = spec.workers.count, self.cluster
-        if cluster.hosts:
-            hosts = list(cluster.hosts[:count])
-            return ClusterRun(hosts=hosts, port=cluster.port, wait_seconds=cluster.wait_seconds)
-        cpus = cpus_by_core()
-        each = spec.workers.cpus or 1
-        own = [cpus[index * each : (index + 1) * each] for index in range(count)]
-        devices = _devices(count) if capabilities(spec.backend).gpu else []
-        return ClusterRun(cpus=own, devices=devices)
-
 
 def _sizes_with_first(results: Sequence[Result]) -> Iterable[tuple[Result, Result]]:
     """Pair each size with the bare worker. The other levels need no verdict."""
@@ -274,51 +241,3 @@ def check_settings(settings: RunSettings) -> None:
     for name in ("loop", "env", "vary", "full", "profile", "compare", "change"):
         if getattr(settings, name):
             raise SettingsError(f"scale does not take --{name}", "Use `devbench run` for it.")
-
-
-def check_hosts(sizes: Sequence[int], cluster: Hosts) -> None:
-    """Check that the hosts fit the number of workers.
-
-    Raises:
-        SettingsError: They do not.
-    """
-    if not cluster.hosts:
-        return
-    if len(cluster.hosts) != max(sizes):
-        raise SettingsError(
-            f"--hosts names {len(cluster.hosts)} hosts for {max(sizes)} workers",
-            "Name one host for each worker, the same on every host.",
-        )
-    if not 0 <= cluster.index < len(cluster.hosts):
-        raise SettingsError(
-            f"invalid value '{cluster.index}' for --index", f"Hosts are counted from 0 to {len(cluster.hosts) - 1}."
-        )
-
-
-def _cpus_of_each(count: int) -> int:
-    """Return the CPUs of each worker if all run on this machine.
-
-    Raises:
-        NotApplicable: There are too few CPUs, or processes cannot be pinned.
-    """
-    if sys.platform != "linux":
-        raise NotApplicable("several workers on one machine need Linux, which pins them to CPUs", "Use --hosts.")
-    cpus = thread_count()
-    if cpus < count:
-        raise NotApplicable(
-            f"{count} workers need at least {count} CPUs, and {cpus} {'is' if cpus == 1 else 'are'} available",
-            f"Measure up to {cpus} workers here: --workers {cpus}. Use several machines for more: --hosts.",
-        )
-    return cpus // count
-
-
-def _devices(count: int) -> list[str]:
-    """Return the GPU of each worker, as CUDA names them.
-
-    Raises:
-        NotApplicable: `CUDA_VISIBLE_DEVICES` names too few.
-    """
-    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
-    if visible and len(visible) < count:
-        raise NotApplicable(f"{count} workers need {count} GPUs, and CUDA_VISIBLE_DEVICES names {len(visible)}")
-    return (visible or [str(index) for index in range(count)])[:count]

@@ -12,7 +12,8 @@ from bench.registry import notebook
 from bench.session import cluster_agent, stopping
 from bench.session.script_folder import ScriptFolder
 from bench.study.plan import plan
-from bench.study.scale import SECONDS, Hosts, check_hosts, check_settings
+from bench.study.scale import SECONDS, check_settings
+from bench.study.scale_hosts import Hosts, check_hosts
 from bench.worker.protocol import Start
 
 
