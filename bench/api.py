@@ -7,19 +7,16 @@ Each function returns a document. Terminal, JSON and report only render it. What
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.analyse.outcome import Outcome
-from bench.analyse.pairing import pair, pair_groups
+from bench.analyse.pairing import pair
 from bench.config.settings import RunSettings, load
-from bench.errors import DevbenchError, DeviceAbsent, Interrupted, NotApplicable, NotComparable, UsageError
+from bench.errors import NotComparable, UsageError
 from bench.model.comparison import THRESHOLD
-from bench.model.failure import Failure
-from bench.model.result import Result
 from bench.store import files
 from bench.store.sources import Argument, Source
 
@@ -27,13 +24,11 @@ if TYPE_CHECKING:
     from bench.analyse.analysis import Analysis
     from bench.model.bisection import Bisection
     from bench.model.explanation import Explanation
-    from bench.model.plan import Group
     from bench.model.run_state import Listener
     from bench.model.scaling import ScalingStudy
     from bench.model.spec import Scaling, Strategy
     from bench.model.sweep import Sweep
     from bench.publish.recorder import Recorder
-    from bench.session.design import Design
     from bench.store.selection import Selection
     from bench.study.scale_hosts import Hosts
 
@@ -67,39 +62,10 @@ def run(
         DeviceAbsent: A backend's device is absent. Nothing was measured.
         Interrupted: SIGINT or SIGTERM in the main thread. Its `document` is the outcome so far, or None.
     """
-    from bench.session.session import Session
-    from bench.study import plan as planning
+    from bench.study import run as study
 
     run_settings = settings if settings is not None else load(**options)
-    title = ", ".join(Path(name).name if str(name).endswith((".py", ".ipynb")) else str(name) for name in workloads)
-    title += "".join(f", {name}={values}" for name, values in run_settings.vary.items())
-    results: list[Result] = []
-    with _recorded(run_settings, title, recorder, listener, warn) as record:
-        try:
-            groups = planning.groups(workloads, run_settings)
-            _require_devices(groups, run_settings, record)
-            for group in groups:
-                session = Session(group, run_settings, run_design(group), record)
-                results.extend(session.results)
-                session.run()
-            record.judge(results)
-        except Interrupted as error:
-            raise Interrupted(error.signum, results, Outcome.of(pair_groups(results), run_settings.threshold)) from None
-    return Outcome.of(pair_groups(results), run_settings.threshold)
-
-
-def run_design(group: Group) -> Design:
-    """Return the design of a run's group. The starts of three trials are measured. A comparison has more time."""
-    from bench.session import stopping
-    from bench.session.design import Design
-
-    compares = len(group.planned) > 1
-    return Design(
-        separate_starts=3,
-        fit_pilot=True,
-        default_max_time=stopping.COMPARING_SECONDS if compares else None,
-        follow_projection=True,
-    )
+    return study.run(workloads, run_settings, recorder, listener, warn)
 
 
 def explain(
@@ -118,20 +84,9 @@ def explain(
         RunFailed: The program as written could not be measured.
         Interrupted: A signal. Its `document` is the explanation so far, which is saved, or None.
     """
-    from bench import registry
-    from bench.session.worker_servers import WorkerServers
-    from bench.study.explain import ExplainStudy
+    from bench.study import explain as study
 
-    with _recorded(settings, f"explain {workload}", recorder) as record, WorkerServers() as servers:
-        study = ExplainStudy(workload, settings, record, None if registry.is_script(workload) else servers)
-        try:
-            explanation = study.run(what_ifs)
-        except Interrupted as error:
-            if study.explanation is not None:
-                record.save_explanation(study.explanation)
-            raise Interrupted(error.signum, study.results, study.explanation) from None
-        record.save_explanation(explanation)
-    return explanation
+    return study.explain(workload, settings, recorder, what_ifs=what_ifs)
 
 
 def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Recorder | None = None) -> Sweep:
@@ -147,18 +102,9 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
         UsageError: No point can be measured.
         Interrupted: A signal. Its `document` is the sweep so far, or None.
     """
-    from bench.analyse.sweep import ran_out_of_memory
-    from bench.study.sweep import SweepStudy
+    from bench.study import sweep as study
 
-    with _recorded(settings, f"sweep {workload}", recorder) as record:
-        study = SweepStudy(workload, settings, record, point_time)
-        try:
-            curves = study.run()
-        except Interrupted as error:
-            study.cut_short("it was interrupted")
-            raise Interrupted(error.signum, study.results, study.read() if study.results else None) from None
-        record.judge([result for result in study.results if not ran_out_of_memory(result)])
-    return curves
+    return study.sweep(workload, settings, point_time, recorder)
 
 
 def scale(
@@ -186,19 +132,9 @@ def scale(
         RunFailed: One worker alone could not be measured.
         Interrupted: A signal. Its `document` is the study so far, or None.
     """
-    from bench.analyse.samples import has_measurements
-    from bench.study import scale as scaling_studies
-    from bench.study import scale_hosts
+    from bench.study import scale as study
 
-    with _recorded(settings, f"scale {program}", recorder) as record:
-        study = scaling_studies.ScaleStudy(
-            program, settings, record, sizes, scaling, strategy, cluster or scale_hosts.Hosts()
-        )
-        try:
-            return study.run()
-        except Interrupted as error:
-            document = study.read() if any(map(has_measurements, study.results)) else None
-            raise Interrupted(error.signum, study.results, document) from None
+    return study.scale(program, settings, sizes, scaling, strategy, cluster, recorder)
 
 
 def join_scaling(program: str, settings: RunSettings, cluster: Hosts, tell: Callable[[str], None]) -> None:
@@ -213,11 +149,9 @@ def join_scaling(program: str, settings: RunSettings, cluster: Hosts, tell: Call
     Raises:
         RunFailed: The first host does not answer, or a worker failed.
     """
-    from bench.signals import interruptible
-    from bench.study.scale_member import join
+    from bench.study import scale_member as study
 
-    with interruptible():
-        join(program, settings, cluster, tell)
+    study.join(program, settings, cluster, tell)
 
 
 def gate(
@@ -239,29 +173,9 @@ def gate(
         UsageError: There is no such commit, a file has a syntax error, or there are uncommitted changes.
         Interrupted: A signal arrived. Its `document` is the outcome so far, or None.
     """
-    from bench.signals import interruptible
-    from bench.study import checkout
+    from bench.study import gate as study
 
-    root = checkout.root_of(program)
-    commits = {"base": checkout.commit_of(root, base), "head": checkout.commit_of(root, "HEAD")}
-    checkout.require_clean(root)
-    raced = settings.model_copy(update={"compare": True})
-    with interruptible(), ExitStack() as stack:
-        files = [stack.enter_context(checkout.at(program, commits[name], name, settings.output)) for name in commits]
-        checkout.require_syntax(files[0], f"the base ({base})")
-        checkout.require_syntax(files[1], "the head")
-        results = run(files, raced, recorder=recorder).results
-        sides = [[result for result in results if result.spec.file == str(file)] for file in files]
-        outcome = Outcome.of(pair(sides), settings.threshold)
-        if explain_slower and any(comparison.verdict == "slower" for comparison in outcome.comparisons):
-            try:
-                explain(str(files[1]), settings, recorder)
-            except Interrupted as error:
-                raise Interrupted(error.signum, results, outcome) from None
-            except DevbenchError as error:
-                if recorder is not None:
-                    recorder.tell(f"note: the head is not explained: {error.message}")
-    return outcome
+    return study.gate(program, base, settings, recorder, explain_slower=explain_slower)
 
 
 def bisect(
@@ -290,49 +204,9 @@ def bisect(
         NotSlower: The bad end is not slower than the good end.
         Interrupted: A signal. Its `document` is the bisection so far.
     """
-    from bench.model.bisection import Bisection
-    from bench.session.session import Session
-    from bench.store import atomic
-    from bench.study import bisect_chains
-    from bench.study import plan as planning
-    from bench.study.bisect import Search
+    from bench.study import bisect as study
 
-    if max(len(settings.backend), len(settings.loop)) > 1 or settings.vary or settings.env:
-        raise NotApplicable(
-            "bisect takes one program on one backend",
-            "Name one --backend and at most one --loop, without --vary or --env.",
-        )
-    results: list[Result] = []
-    with _recorded(settings, f"bisect {program}", recorder) as record:
-
-        def measure(programs: Sequence[str | Path], race: RunSettings) -> Sequence[Result]:
-            (group,) = planning.plan(programs, race)
-            if len(group.planned) > 2:
-                raise NotApplicable(f"{program} has several cases", "Name one --case.")
-            session = Session(group, race, run_design(group), record)
-            results.extend(session.results)
-            session.run()
-            return session.results
-
-        chain = bisect_chains.chain(program, good, bad, settings, measure, packages)
-        bisection = Bisection(chain=chain.names)
-        if state is not None and state.exists():
-            known = Bisection.model_validate_json(state.read_text(encoding="utf-8"))
-            if known.chain == chain.names:  # what was skipped or undecided may have another outcome now
-                settled = [race for race in known.races if race.verdict in ("good", "bad")]
-                bisection = known.model_copy(update={"races": settled})
-
-        def save() -> None:
-            if state is not None:
-                state.parent.mkdir(parents=True, exist_ok=True)
-                atomic.write_text(state, [bisection.model_dump_json(indent=1)])
-
-        try:
-            Search(bisection, chain.race, save).run()
-        except Interrupted as error:
-            raise Interrupted(error.signum, results, bisection) from None
-        save()
-    return bisection
+    return study.bisect(program, good, bad, settings, packages, recorder, state)
 
 
 def compare(results: Sequence[Argument], settings: RunSettings | None = None, **options: Any) -> Outcome:
@@ -396,47 +270,3 @@ def report(folder: Path, threshold: float = THRESHOLD) -> tuple[Selection, Itera
     selection = select(folder)
     chapters = selection.chapters
     return selection, (analyse(c.read(), threshold, c.explanation, is_sweep=c.sweep) for c in chapters)
-
-
-@contextmanager
-def _recorded(
-    settings: RunSettings,
-    title: str,
-    recorder: Recorder | None,
-    listener: Listener | None = None,
-    warn: Callable[[str], None] | None = None,
-) -> Iterator[Recorder]:
-    """Prepare the folders. Handle signals and report to the hub within."""
-    from bench.publish.recorder import recording, silent
-    from bench.signals import interruptible
-
-    if recorder is None:
-        with (
-            recording(settings, warn=warn or silent) as new_recorder,
-            _recorded(settings, title, new_recorder, listener) as record,
-        ):
-            yield record
-        return
-    if listener is not None:
-        recorder.listeners.append(listener)
-    with interruptible():
-        files.prepare(settings.output)
-        if settings.profile is not None:
-            files.prepare(settings.profile, "--profile")
-        with recorder.reporting(title):
-            yield recorder
-
-
-def _require_devices(groups: Sequence[Group], settings: RunSettings, recorder: Recorder) -> None:
-    """Raise if a device is absent. If the run is watched at a hub or by its metrics, save failed results for it."""
-    from bench.session.session import Session
-    from bench.study import plan as planning
-
-    try:
-        planning.require_devices(settings)
-    except DeviceAbsent as error:
-        if recorder.observed:
-            failure = Failure(kind="device", message=error.message, hint=error.hint)
-            for group in planning.without_device(groups, settings):
-                Session(group, settings, run_design(group), recorder).refuse(failure)
-        raise

@@ -39,6 +39,7 @@ from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
 from bench.study.peaks import PEAKS, peaks_for
 from bench.study.plan import plan, spec_of_settings
 from bench.study.recommend import Tried, fastest
+from bench.study.recorded import recorded
 from bench.whatif import WhatIf
 
 FIRST = replace(WHAT_IF, separate_starts=1, cold_starts="alone", inspect=True, enough=lambda results: True)
@@ -46,6 +47,22 @@ FIRST = replace(WHAT_IF, separate_starts=1, cold_starts="alone", inspect=True, e
 
 PEAKS_SHARE = 0.3
 """Share of the time left that measuring the peaks of the machine may take."""
+
+
+def explain(
+    workload: str, settings: RunSettings, recorder: Recorder | None = None, *, what_ifs: bool = True
+) -> Explanation:
+    """Explain a workload. The arguments, results and errors are those of `bench.api.explain`."""
+    with recorded(settings, f"explain {workload}", recorder) as record, WorkerServers() as servers:
+        study = ExplainStudy(workload, settings, record, None if registry.is_script(workload) else servers)
+        try:
+            explanation = study.run(what_ifs)
+        except Interrupted as error:
+            if study.explanation is not None:
+                record.save_explanation(study.explanation)
+            raise Interrupted(error.signum, study.results, study.explanation) from None
+        record.save_explanation(explanation)
+    return explanation
 
 
 class ExplainStudy:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bench import registry
+from bench.analyse.samples import has_measurements
 from bench.analyse.scaling import is_size, scaling_of
 from bench.config.settings import RunSettings
-from bench.errors import NotApplicable, RunFailed, SettingsError, UsageError
+from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError, UsageError
 from bench.model.plan import Group, Planned
 from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
@@ -25,6 +26,7 @@ from bench.session.design import Design, with_first
 from bench.session.session import Session
 from bench.study.explain_levels import with_script
 from bench.study.plan import plan
+from bench.study.recorded import recorded
 from bench.study.scale_hosts import Hosts, check_hosts, cluster_run, cpus_of_each
 from bench.worker.rendezvous.losing import of_cluster
 
@@ -36,6 +38,25 @@ FIRST_TRIAL = Design(purpose="scale", pilot=1, full=False, profiled="none")
 
 ALWAYS_SEPARATE = 1000
 """Trials whose workers start one after another: all of them. Several processes start for each size."""
+
+
+def scale(
+    program: str,
+    settings: RunSettings,
+    sizes: Sequence[int],
+    scaling: Scaling = "strong",
+    strategy: Strategy = "multi-worker",
+    cluster: Hosts | None = None,
+    recorder: Recorder | None = None,
+) -> ScalingStudy:
+    """Measure a program with one worker and with several. The arguments and errors are those of `bench.api.scale`."""
+    with recorded(settings, f"scale {program}", recorder) as record:
+        study = ScaleStudy(program, settings, record, sizes, scaling, strategy, cluster or Hosts())
+        try:
+            return study.run()
+        except Interrupted as error:
+            document = study.read() if any(map(has_measurements, study.results)) else None
+            raise Interrupted(error.signum, study.results, document) from None
 
 
 @dataclass

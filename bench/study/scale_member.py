@@ -11,6 +11,7 @@ from bench.model.spec import Spec
 from bench.registry import notebook
 from bench.session import cluster_agent, stopping
 from bench.session.script_folder import ScriptFolder
+from bench.signals import interruptible
 from bench.study.plan import plan
 from bench.study.scale import SECONDS, check_settings
 from bench.study.scale_hosts import Hosts, check_hosts
@@ -29,21 +30,22 @@ def join(program: str, settings: RunSettings, cluster: Hosts, tell: Callable[[st
     Raises:
         RunFailed: The first host does not answer, or a worker failed.
     """
-    check_settings(settings)
-    check_hosts([len(cluster.hosts)], cluster)
-    settings = stopping.with_time_limit(settings, SECONDS)
-    (group,) = plan([program], settings)
-    own = group.planned[0].spec
-    tell(f"worker {cluster.index} waits for {cluster.hosts[0]}, port {cluster.port}")
-    cluster_agent.serve(
-        cluster.index,
-        cluster.hosts[0],
-        cluster.port,
-        cluster.wait_seconds,
-        settings.max_time,
-        lambda start, scratch: _localized(start, own, settings, scratch),
-        tell,
-    )
+    with interruptible():
+        check_settings(settings)
+        check_hosts([len(cluster.hosts)], cluster)
+        settings = stopping.with_time_limit(settings, SECONDS)
+        (group,) = plan([program], settings)
+        own = group.planned[0].spec
+        tell(f"worker {cluster.index} waits for {cluster.hosts[0]}, port {cluster.port}")
+        cluster_agent.serve(
+            cluster.index,
+            cluster.hosts[0],
+            cluster.port,
+            cluster.wait_seconds,
+            settings.max_time,
+            lambda start, scratch: _localized(start, own, settings, scratch),
+            tell,
+        )
 
 
 def _localized(start: Start, own: Spec, settings: RunSettings, scratch: Path) -> Start:

@@ -17,7 +17,7 @@ from typing import Any
 from bench.analyse.sweep import interpolate, open_brackets, ran_out_of_memory, sweep_of
 from bench.config.settings import RunSettings
 from bench.config.syntax import sweep_values
-from bench.errors import DataError, NotApplicable, SettingsError, UsageError
+from bench.errors import DataError, Interrupted, NotApplicable, SettingsError, UsageError
 from bench.model.result import Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
@@ -26,6 +26,7 @@ from bench.session.design import Design
 from bench.session.session import Session
 from bench.session.worker_servers import WorkerServers
 from bench.study.plan import plan
+from bench.study.recorded import recorded
 
 POINT = Design(purpose="sweep", pilot=3, clear_trials=3, cold_starts="baseline", full=False, profiled="none")
 """The design of a point. It needs fewer trials, because its neighbours support it."""
@@ -41,6 +42,19 @@ MOST_POINTS = 64
 
 SECONDS = 900.0
 """Default time limit of a whole sweep."""
+
+
+def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Recorder | None = None) -> Sweep:
+    """Measure a workload over a range. The arguments, results and errors are those of `bench.api.sweep`."""
+    with recorded(settings, f"sweep {workload}", recorder) as record:
+        study = SweepStudy(workload, settings, record, point_time)
+        try:
+            curves = study.run()
+        except Interrupted as error:
+            study.cut_short("it was interrupted")
+            raise Interrupted(error.signum, study.results, study.read() if study.results else None) from None
+        record.judge([result for result in study.results if not ran_out_of_memory(result)])
+    return curves
 
 
 @dataclass

@@ -13,11 +13,11 @@ import pytest
 from background_runs import measured_program
 
 import bench
-from bench import api
 from bench.model.run_state import Progress
 from bench.session import launch, stopping
 from bench.session.design import Design
 from bench.store import files
+from bench.study import run as run_study
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("warm_workers")]
 
@@ -51,7 +51,7 @@ def test_if_memory_is_short_whole_processes_alternate_and_the_result_says_so(
 def test_after_the_first_trial_workers_start_together_and_only_their_steps_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "run_design", lambda group: Design(fit_pilot=True))
+    monkeypatch.setattr(run_study, "run_design", lambda group: Design(fit_pilot=True))
     results = bench.run([measured_program("step_data")], loop="step,resident", max_processes=2, output=tmp_path).results
     for result in results:
         assert result.status == "complete"

@@ -13,8 +13,8 @@ from bench.config.settings import RunSettings
 from bench.errors import SettingsError, UsageError
 from bench.model.bisection import Bisection, Found, Race
 from bench.model.interval import Interval
-from bench.study.bisect import NotSlower, Search
 from bench.study.bisect_chains import between, chain, released
+from bench.study.bisect_search import NotSlower, Search
 from benchmarks.changes import PACKAGE, wheel
 
 pytestmark = pytest.mark.once

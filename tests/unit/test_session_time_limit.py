@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bench.api import run_design
 from bench.config.settings import load
 from bench.model.result import Purpose
 from bench.publish.recorder import Recorder
@@ -14,6 +13,7 @@ from bench.session.design import Design
 from bench.session.session import Session
 from bench.session.stopping import COMPARING_SECONDS
 from bench.study.plan import plan
+from bench.study.run import run_design
 
 
 def seconds(purpose: Purpose = "run", **options: Any) -> float:

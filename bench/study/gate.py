@@ -1,0 +1,42 @@
+"""The study behind `devbench gate`: a race of a program at two commits, each in a git worktree."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair
+from bench.config.settings import RunSettings
+from bench.errors import DevbenchError, Interrupted
+from bench.publish.recorder import Recorder
+from bench.signals import interruptible
+from bench.study import checkout
+from bench.study.explain import explain
+from bench.study.run import run
+
+
+def gate(
+    program: Path, base: str, settings: RunSettings, recorder: Recorder | None = None, *, explain_slower: bool = False
+) -> Outcome:
+    """Race a program at two commits. The arguments, results and errors are those of `bench.api.gate`."""
+    root = checkout.root_of(program)
+    commits = {"base": checkout.commit_of(root, base), "head": checkout.commit_of(root, "HEAD")}
+    checkout.require_clean(root)
+    raced = settings.model_copy(update={"compare": True})
+    with interruptible(), ExitStack() as stack:
+        files = [stack.enter_context(checkout.at(program, commits[name], name, settings.output)) for name in commits]
+        checkout.require_syntax(files[0], f"the base ({base})")
+        checkout.require_syntax(files[1], "the head")
+        results = run(files, raced, recorder).results
+        sides = [[result for result in results if result.spec.file == str(file)] for file in files]
+        outcome = Outcome.of(pair(sides), settings.threshold)
+        if explain_slower and any(comparison.verdict == "slower" for comparison in outcome.comparisons):
+            try:
+                explain(str(files[1]), settings, recorder)
+            except Interrupted as error:
+                raise Interrupted(error.signum, results, outcome) from None
+            except DevbenchError as error:
+                if recorder is not None:
+                    recorder.tell(f"note: the head is not explained: {error.message}")
+    return outcome

@@ -1,0 +1,69 @@
+"""The study behind `devbench run`: a session for each group, and the comparison of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import pair_groups
+from bench.config.settings import RunSettings
+from bench.errors import DeviceAbsent, Interrupted
+from bench.model.failure import Failure
+from bench.model.plan import Group
+from bench.model.result import Result
+from bench.model.run_state import Listener
+from bench.publish.recorder import Recorder
+from bench.session import stopping
+from bench.session.design import Design
+from bench.session.session import Session
+from bench.study import plan
+from bench.study.recorded import recorded
+
+
+def run(
+    workloads: Sequence[str | Path],
+    settings: RunSettings,
+    recorder: Recorder | None = None,
+    listener: Listener | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Measure workloads. The arguments, results and errors are those of `bench.api.run`."""
+    title = ", ".join(Path(name).name if str(name).endswith((".py", ".ipynb")) else str(name) for name in workloads)
+    title += "".join(f", {name}={values}" for name, values in settings.vary.items())
+    results: list[Result] = []
+    with recorded(settings, title, recorder, listener, warn) as record:
+        try:
+            groups = plan.groups(workloads, settings)
+            _require_devices(groups, settings, record)
+            for group in groups:
+                session = Session(group, settings, run_design(group), record)
+                results.extend(session.results)
+                session.run()
+            record.judge(results)
+        except Interrupted as error:
+            raise Interrupted(error.signum, results, Outcome.of(pair_groups(results), settings.threshold)) from None
+    return Outcome.of(pair_groups(results), settings.threshold)
+
+
+def run_design(group: Group) -> Design:
+    """Return the design of a run's group. The starts of three trials are measured. A comparison has more time."""
+    compares = len(group.planned) > 1
+    return Design(
+        separate_starts=3,
+        fit_pilot=True,
+        default_max_time=stopping.COMPARING_SECONDS if compares else None,
+        follow_projection=True,
+    )
+
+
+def _require_devices(groups: Sequence[Group], settings: RunSettings, recorder: Recorder) -> None:
+    """Raise if a device is absent. If the run is watched at a hub or by its metrics, save failed results for it."""
+    try:
+        plan.require_devices(settings)
+    except DeviceAbsent as error:
+        if recorder.observed:
+            failure = Failure(kind="device", message=error.message, hint=error.hint)
+            for group in plan.without_device(groups, settings):
+                Session(group, settings, run_design(group), recorder).refuse(failure)
+        raise
