@@ -67,8 +67,8 @@ def chain(program: str, good: str, bad: str, settings: RunSettings, measure: Mea
     if more:
         raise UsageError("--with applies only to versions of a package", "Leave it out.")
     path = Path(program)
-    commits = checkout.commits(checkout.root_of(path), good, bad)
-    return Commits(commits, path, settings, measure)
+    root = checkout.root_of(path)
+    return Commits(checkout.commits(root, good, bad), root, path, settings, measure)
 
 
 def released(package: str, python: str | None = None, pre: bool = False) -> list[str]:
@@ -136,6 +136,7 @@ class Commits:
     """Commits of the repository that a program is in, each in a worktree of its own."""
 
     names: list[str]
+    root: Path
     program: Path
     settings: RunSettings
     measure: Measure
@@ -146,7 +147,7 @@ class Commits:
         with ExitStack() as stack:
             try:
                 files = [
-                    stack.enter_context(checkout.at(self.program, each, each[:12], self.settings.output))
+                    stack.enter_context(checkout.at(self.root, self.program, each, each[:12], self.settings.output))
                     for each in (against, name)
                 ]
             except UsageError as error:

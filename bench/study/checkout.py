@@ -132,12 +132,13 @@ def name_of(file: Path) -> str | None:
 
 
 @contextmanager
-def at(program: Path, commit: str, name: str, output: Path) -> Iterator[Path]:
+def at(root: Path, program: Path, commit: str, name: str, output: Path) -> Iterator[Path]:
     """Yield a program as it is at another commit, in a worktree that is removed at the end.
 
     The worktree has links to what git does not track, such as data. A script runs in a copy of them (`ScriptFolder`).
 
     Args:
+        root: The folder of the current checkout (`root_of`).
         program: The program in the current checkout.
         commit: The commit.
         name: Name of the worktree's folder.
@@ -146,9 +147,7 @@ def at(program: Path, commit: str, name: str, output: Path) -> Iterator[Path]:
     Raises:
         UsageError: The commit has no such file.
     """
-    root = root_of(program)
-    folder_of_program = program.parent.resolve()
-    file = folder_of_program.relative_to(root) / program.name
+    file = program.parent.resolve().relative_to(root) / program.name
     if _git(root, "cat-file", "-e", f"{commit}:{file.as_posix()}") is None:
         raise UsageError(
             f"{file.as_posix()} does not exist in commit {commit[:12]}", "Choose a commit that has the program."

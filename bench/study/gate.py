@@ -25,7 +25,10 @@ def gate(
     checkout.require_clean(root)
     raced = settings.model_copy(update={"compare": True})
     with interruptible(), ExitStack() as stack:
-        files = [stack.enter_context(checkout.at(program, commits[name], name, settings.output)) for name in commits]
+        files = [
+            stack.enter_context(checkout.at(root, program, commit, name, settings.output))
+            for name, commit in commits.items()
+        ]
         checkout.require_syntax(files[0], f"the base ({base})")
         checkout.require_syntax(files[1], "the head")
         results = run(files, raced, recorder).results

@@ -90,9 +90,8 @@ def test_another_commit_has_its_own_files_and_the_data_that_git_does_not_track(r
     (repository.folder / "data").mkdir()
     (repository.folder / "data" / "rows.csv").write_text("1,2\n")
     (repository.folder / "sub" / "weights.bin").write_text("w")
-    with checkout.at(
-        Path("sub/train.py"), checkout.commit_of(repository.folder, "HEAD~1"), "base", Path("results")
-    ) as program:
+    commit = checkout.commit_of(repository.folder, "HEAD~1")
+    with checkout.at(repository.folder, Path("sub/train.py"), commit, "base", Path("results")) as program:
         assert program.parent.parent.name == "base"
         assert (program.parent / "helper.py").read_text() == "NUMBER = 1\n"
         assert (program.parent.parent / "data" / "rows.csv").read_text() == "1,2\n"
@@ -118,7 +117,7 @@ def test_a_script_of_another_commit_cannot_change_the_data_that_git_does_not_tra
     data = repository.folder / "data" / "rows.csv"
     data.parent.mkdir()
     data.write_text("1,2\n")
-    with checkout.at(Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results") as program:
+    with checkout.at(repository.folder, Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results") as program:
         spec = spec_of_settings("train", RunSettings()).model_copy(update={"file": str(program)})
         scratch = tmp_path / "scratch"
         scratch.mkdir()
