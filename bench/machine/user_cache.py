@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -10,3 +13,26 @@ def folder() -> Path:
     """Return devbench's folder in the user's cache. It may not exist."""
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     return (Path(home) if home else Path.home() / ".cache") / "devbench"
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Yield the path of a folder to make beside its target. Then move it to the target. An error removes it.
+
+    If another process has made the target meanwhile, that one is kept.
+
+    Args:
+        target: Where the folder belongs. It does not exist yet.
+
+    Raises:
+        OSError: The folder cannot be moved.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="new-") as scratch:
+        made = Path(scratch) / target.name
+        yield made
+        try:
+            made.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise

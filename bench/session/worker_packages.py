@@ -11,7 +11,6 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -41,14 +40,8 @@ def folder_for(env: PythonEnv) -> Path | None:
     folder = user_cache.folder() / "worker-packages" / f"{env.tag}-{platform.machine()}-{kind}"
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="new-") as scratch:
-        install(env, Path(scratch) / "packages")
-        try:
-            (Path(scratch) / "packages").rename(folder)
-        except OSError:  # another run was faster
-            if not folder.is_dir():
-                raise
+    with user_cache.new_folder(folder) as made:
+        install(env, made)
     return folder
 
 

@@ -10,7 +10,6 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -67,17 +66,9 @@ def environment(name: str) -> Path:
 
 
 def _install(name: str, interpreter: str, resolved: str, folder: Path) -> None:
-    """Make an environment beside its folder, and move it there when it is complete."""
     problem = f"--with {name} cannot be installed"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="new-") as scratch:
-        made = Path(scratch) / folder.name
+    with user_cache.new_folder(folder) as made:
         uv.run(problem, "venv", "--quiet", "--relocatable", "--python", interpreter, str(made))
         file = made / "requirements.txt"
         file.write_text(resolved, encoding="utf-8")
         uv.run(problem, "pip", "install", "--quiet", "--python", str(made), "-r", str(file))
-        try:
-            made.rename(folder)
-        except OSError:  # another run was faster
-            if not folder.exists():
-                raise
