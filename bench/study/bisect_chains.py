@@ -57,8 +57,8 @@ def chain(program: str, good: str, bad: str, settings: RunSettings, measure: Mea
         if len({*packages}) > 1:
             raise UsageError(f"{good} and {bad} are different packages", "Name two versions of one package.")
         bounds = [end["version"] for end in ends if end]
-        python = next((match["version"] for word in more.split() if (match := made_envs.PYTHON.fullmatch(word))), None)
-        versions = between(bounds, released(packages[0], python, pre=any(map(PRE.search, bounds))), packages[0])
+        available = released(packages[0], made_envs.chosen_python(more), pre=any(map(PRE.search, bounds)))
+        versions = between(bounds, available, packages[0])
         return Versions([f"{packages[0]}=={version}" for version in versions], program, settings, measure, more)
     if any(ends):
         raise UsageError(

@@ -46,11 +46,10 @@ def environment(name: str) -> Path:
     Raises:
         SettingsError: it cannot be resolved or installed.
     """
-    words = name.split()
-    chosen = [match["version"] for word in words if (match := PYTHON.fullmatch(word))]
-    python = chosen[-1] if chosen else f"{sys.version_info.major}.{sys.version_info.minor}"
-    requirements = "\n".join([*(word for word in words if not PYTHON.fullmatch(word)), NEEDED])
-    interpreter = python if chosen else sys.executable
+    chosen = chosen_python(name)
+    python = chosen or f"{sys.version_info.major}.{sys.version_info.minor}"
+    requirements = "\n".join([*(word for word in name.split() if not PYTHON.fullmatch(word)), NEEDED])
+    interpreter = chosen or sys.executable
     resolved = uv.run(
         f"--with {name} cannot be resolved for Python {python}",
         *("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-"),
@@ -63,6 +62,12 @@ def environment(name: str) -> Path:
     if not folder.exists():
         _install(name, interpreter, resolved, folder)
     return folder
+
+
+def chosen_python(requirements: str) -> str | None:
+    """Return the version of Python that requirements, separated by spaces, choose. None if they choose none."""
+    versions = [match["version"] for word in requirements.split() if (match := PYTHON.fullmatch(word))]
+    return versions[-1] if versions else None
 
 
 def _install(name: str, interpreter: str, resolved: str, folder: Path) -> None:
