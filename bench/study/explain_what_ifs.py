@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.analyse.explain import bounds
-from bench.analyse.explain.answer import so_far
+from bench.analyse.explain.answer import concluded
 from bench.analyse.explain.antipatterns import retraced
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains, sort_by_gain
@@ -163,7 +163,7 @@ class WhatIfStudy:
         self.explanation.gains = sort_by_gain([*self.explanation.gains, *new_gains])
         larger = [result for what_if, result in result_of.items() if what_if.grows_batch and result.failure is None]
         self.explanation.findings += fixed_cost(base, larger)
-        self.sessions.recorder.explanation = so_far(self.explanation)
+        self.sessions.recorder.explanation = concluded(self.explanation)
 
     def _try_combined(self, driven: Planned) -> Gain | None:
         """Measure the best what-if of each kind that is faster, all at once. None if fewer than two are faster."""

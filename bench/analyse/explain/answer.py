@@ -87,7 +87,7 @@ def conclude(explanation: Explanation) -> None:
         source.fix = _fix(source, explanation.gains)
 
 
-def so_far(explanation: Explanation) -> Explanation:
+def concluded(explanation: Explanation) -> Explanation:
     """Return a copy of an explanation, complete as if nothing else were measured."""
     copy = explanation.model_copy(deep=True)
     shares.from_what_ifs(copy)
