@@ -36,8 +36,8 @@ def bisect(
     """Find the version or commit that made a program slower.
 
     Searches the versions of a package, or the commits of a repository, between a fast end and a slow one. Each races
-    a good one, interleaved, until the verdict is settled. What does not run is
-    skipped. If you run the same command again after an interruption, it continues.
+    a good one, interleaved, until the verdict is settled. What does not run is skipped. If you run the same command
+    again after an interruption, it continues.
     """
     from bench import api
 
