@@ -8,7 +8,7 @@ Each report carries the time of its own cause, because the hub drops a report th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from bench.watcher.attempts import (
@@ -50,29 +50,45 @@ SLOW_START = 30.0
 """Seconds after which a pod that has a node and no problem is reported as starting."""
 
 
-def job_reports(
-    job: Object,
-    pods: Iterable[Object],
-    warnings: Mapping[str, Object],
-    now: datetime,
-    patience: float,
-    started: Mapping[int, int] | None = None,
-) -> list[RunReport]:
-    """Return the reports about a Job's runs, at most one per run.
+@dataclass(frozen=True)
+class JobView:
+    """What is known of a Job at a time.
 
     Args:
         job: the Job.
-        pods: of the Job.
+        latest: the pod of the latest attempt of each index.
         warnings: the newest warning event about each object, by the object's UID.
         now: the current time.
-        patience: seconds that a run may wait for a node before it counts as failed.
         started: the latest attempt that started, by index. Its pod may be gone.
     """
-    latest = latest_pods(pods)
-    reports = [report for pod in latest.values() if (report := pod_report(job, pod, warnings, now))]
-    reports = [with_patience(report, now, patience) for report in reports]
-    podless = [with_patience(report, now, patience) for report in podless_reports(job, latest, warnings, started or {})]
-    podless += _queued_reports(job, latest, reports)
+
+    job: Object
+    latest: Mapping[int, Object]
+    warnings: Mapping[str, Object]
+    now: datetime
+    started: Mapping[int, int]
+
+    @property
+    def failed_create(self) -> Object | None:
+        """The warning that a pod cannot be created. None if there is none, or if a pod was created after it."""
+        event = self.warnings.get(self.job["metadata"]["uid"])
+        if event is None or event.get("reason") != "FailedCreate":
+            return None
+        created = (str(pod["metadata"].get("creationTimestamp") or "") for pod in self.latest.values())
+        return event if event_time(event) >= max(created, default="") else None
+
+
+def job_reports(view: JobView, patience: float) -> list[RunReport]:
+    """Return the reports about a Job's runs, at most one per run.
+
+    Args:
+        view: the Job.
+        patience: seconds that a run may wait for a node before it counts as failed.
+    """
+    found = [report for pod in view.latest.values() if (report := pod_report(view, pod))]
+    reports = [with_patience(report, view.now, patience) for report in found]
+    podless = [with_patience(report, view.now, patience) for report in podless_reports(view)]
+    podless += _queued_reports(view.job, view.latest, reports)
     # A report about the next attempt of an evicted pod replaces that about the pod.
     by_id: dict[str, RunReport] = {}
     for report in (*reports, *podless):
@@ -114,16 +130,14 @@ def deleted_job_reports(
     return reports
 
 
-def pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: datetime) -> RunReport | None:
+def pod_report(view: JobView, pod: Object) -> RunReport | None:
     """Return the report about a pod, or None if it has no problem or can report itself.
 
     Args:
-        job: the Job.
+        view: the Job.
         pod: a pod of the Job.
-        warnings: the newest warning event about each object, by the object's UID.
-        now: the current time.
     """
-    status, index = pod.get("status", {}), index_of(pod)
+    job, status, index = view.job, pod.get("status", {}), index_of(pod)
     phase = status.get("phase")
     if phase == "Failed":
         state, reason = end(pod)
@@ -131,25 +145,17 @@ def pod_report(job: Object, pod: Object, warnings: Mapping[str, Object], now: da
             state, reason = "failed", f"{reason} (evicted {failures(pod) + 1} times)"
         return report_of(job, index, attempt(pod, started=True), state, reason, pod)
     if phase == "Pending":
-        reason = pending_reason(status) or warning_reason(pod, warnings)
+        reason = pending_reason(status) or warning_reason(pod, view.warnings)
         report = report_of(job, index, attempt(pod, started=False), "waiting", reason, pod)
-        if not reason and report.node and (now - report.since).total_seconds() > SLOW_START:
+        if not reason and report.node and (view.now - report.since).total_seconds() > SLOW_START:
             report = replace(report, reason="Starting: the node is pulling the image or creating the container")
         return report if report.reason else None
     return None
 
 
-def podless_reports(
-    job: Object, latest: Mapping[int, Object], warnings: Mapping[str, Object], started: Mapping[int, int]
-) -> list[RunReport]:
-    """Return reports about indexes that have no pod, or whose pods were removed when the Job failed as a whole.
-
-    Args:
-        job: the Job.
-        latest: the latest pod of each index.
-        warnings: the newest warning event about each object, by the object's UID.
-        started: the latest attempt that started, by index.
-    """
+def podless_reports(view: JobView) -> list[RunReport]:
+    """Return reports about indexes that have no pod, or whose pods were removed when the Job failed as a whole."""
+    job, latest, started = view.job, view.latest, view.started
     status = job.get("status", {})
     ended = ended_indexes(job)
     remaining = [index for index in range(len(workloads(job))) if index not in ended]
@@ -170,9 +176,8 @@ def podless_reports(
         reason = f"Suspended: held by queue {queue}" if queue else "Suspended: spec.suspend is true"
         since = max(since, moment((condition(status, "Suspended") or {}).get("lastTransitionTime")) or since)
     elif all(has_ended(pod) for pod in latest.values()):
-        event = warnings.get(job["metadata"]["uid"])
-        newest = max((str(pod["metadata"].get("creationTimestamp") or "") for pod in latest.values()), default="")
-        if event is not None and event.get("reason") == "FailedCreate" and event_time(event) >= newest:
+        event = view.failed_create
+        if event is not None:
             reason = text_of(event)
             if started:
                 since = max(since, moment(event.get("firstTimestamp") or event_time(event)) or since)

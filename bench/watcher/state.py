@@ -10,7 +10,7 @@ from bench.model.run_state import Progress, RunState
 from bench.version import __version__
 from bench.watcher.api import Change
 from bench.watcher.attempts import attempt, index_of, workers
-from bench.watcher.pod_status import JOB, QUEUED, deleted_job_reports
+from bench.watcher.pod_status import JOB, QUEUED, JobView, deleted_job_reports, latest_pods
 from bench.watcher.pool_queue import PoolQueues
 from bench.watcher.prune import Object
 from bench.watcher.reasons import event_time
@@ -89,9 +89,10 @@ class Watcher:
         before = self.reported.get(uid, {})
         current = self.reported[uid] = dict(before)
         time_ = datetime.fromtimestamp(now, timezone.utc)
-        pods, started = self.pods.get(uid, {}).values(), self.started.get(uid, {})
-        job = self.jobs[uid]
-        reports = run_reports(job, pods, self.warnings, time_, self.patience, started, queues.of(job))
+        job, started = self.jobs[uid], self.started.get(uid, {})
+        latest = latest_pods(self.pods.get(uid, {}).values())
+        view = JobView(job, latest, self.warnings, time_, started)
+        reports = run_reports(view, self.patience, queues.of(job))
         if workers(job) > 1 and not reports:
             current.clear()  # no worker is missing any more
         for report in reports:

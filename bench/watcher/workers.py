@@ -7,68 +7,51 @@ started, and after it has ended. A report names the worker that is missing or ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from bench.watcher.attempts import attempt, ended_indexes, has_ended, workers
-from bench.watcher.pod_status import QUEUED, job_reports, latest_pods, pod_report, podless_reports
+from bench.watcher.pod_status import QUEUED, JobView, job_reports, pod_report, podless_reports
 from bench.watcher.pool_queue import Wait
 from bench.watcher.prune import Object
-from bench.watcher.reasons import condition, event_time, text_of
+from bench.watcher.reasons import condition, text_of
 from bench.watcher.run_report import RunReport, report_of, with_patience
 
 
-def run_reports(
-    job: Object,
-    pods: Iterable[Object],
-    warnings: Mapping[str, Object],
-    now: datetime,
-    patience: float,
-    started: Mapping[int, int],
-    wait: Wait,
-) -> list[RunReport]:
+def run_reports(view: JobView, patience: float, wait: Wait) -> list[RunReport]:
     """Return the reports about the runs of any Job, at most one per run.
 
     Args:
-        job: the Job.
-        pods: of the Job.
-        warnings: the newest warning event about each object, by the object's UID.
-        now: the current time.
+        view: the Job.
         patience: seconds that a run may wait for a node before it counts as failed.
-        started: the latest attempt that started, by index. Its pod may be gone.
         wait: for the other runs on the same nodes.
     """
-    count = workers(job)
+    count = workers(view.job)
     if not count:
-        return job_reports(job, pods, warnings, now, patience, started)
-    latest = latest_pods(pods)
-    if count == 1:
-        reports = job_reports(job, latest.values(), warnings, now, math.inf, started)
-    else:
-        reports = _several(job, latest, warnings, now, started)
-    placed = any(pod.get("spec", {}).get("nodeName") for pod in latest.values())
-    return [_after_others(report, placed, now, patience, wait) for report in reports]
+        return job_reports(view, patience)
+    reports = job_reports(view, math.inf) if count == 1 else _several(view)
+    placed = any(pod.get("spec", {}).get("nodeName") for pod in view.latest.values())
+    return [_after_others(report, placed, view.now, patience, wait) for report in reports]
 
 
-def _several(
-    job: Object, latest: Mapping[int, Object], warnings: Mapping[str, Object], now: datetime, started: Mapping[int, int]
-) -> list[RunReport]:
+def _several(view: JobView) -> list[RunReport]:
     """Return the report about a run of several workers, or nothing if it can report itself."""
+    latest = view.latest
     first = latest.get(0)
-    if 0 in ended_indexes(job) or (first and first.get("status", {}).get("phase") == "Succeeded"):
+    if 0 in ended_indexes(view.job) or (first and first.get("status", {}).get("phase") == "Succeeded"):
         return []
-    problems = {index: report for index in sorted(latest) if (report := pod_report(job, latest[index], warnings, now))}
+    problems = {index: report for index in sorted(latest) if (report := pod_report(view, latest[index]))}
     if first is None or has_ended(first):
         failed = [index for index, report in problems.items() if report.state != "waiting"]
         if failed:
             cause = min(failed, key=lambda index: _end(latest[index]))
-            return [_failed(job, cause, problems[cause], first)]
+            return [_failed(view.job, cause, problems[cause], first)]
     if first is None or first["status"].get("phase") != "Running":
-        whole = podless_reports(job, {0: first} if first else {}, warnings, started)
+        whole = podless_reports(replace(view, latest={0: first} if first else {}))
         if whole:
             return whole
-    return _waiting(job, latest, problems, warnings)
+    return _waiting(view, problems)
 
 
 def _failed(job: Object, index: int, report: RunReport, first: Object | None) -> RunReport:
@@ -78,14 +61,12 @@ def _failed(job: Object, index: int, report: RunReport, first: Object | None) ->
     return replace(report_of(job, 0, number, "failed", reason, first), node=report.node)
 
 
-def _waiting(
-    job: Object, latest: Mapping[int, Object], problems: Mapping[int, RunReport], warnings: Mapping[str, Object]
-) -> list[RunReport]:
+def _waiting(view: JobView, problems: Mapping[int, RunReport]) -> list[RunReport]:
     """Return the report about a run that waits for some of its workers: first for those without a node."""
+    job, latest = view.job, view.latest
     reasons = {index: report.reason for index, report in problems.items() if report.state == "waiting"}
-    event = warnings.get(job["metadata"]["uid"])
-    newest = max((str(pod["metadata"].get("creationTimestamp") or "") for pod in latest.values()), default="")
-    if event is not None and event.get("reason") == "FailedCreate" and event_time(event) >= newest:
+    event = view.failed_create
+    if event is not None:
         reasons |= {index: text_of(event) for index in range(workers(job)) if index not in latest}
     if not reasons:
         return []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bench.watcher.attempts import attempt
-from bench.watcher.pod_status import QUEUED, deleted_job_reports, job_reports
+from bench.watcher.pod_status import QUEUED, JobView, deleted_job_reports, job_reports, latest_pods
 from bench.watcher.prune import Object, prune
 from bench.watcher.run_report import RunReport
 
@@ -61,8 +61,9 @@ def container(**state: Any) -> list[Object]:
 def reports(*pods: Object, queued: bool = False, **options: Any) -> list[RunReport]:
     """Return the reports, those about queued runs only if asked for."""
     of, warnings = options.get("of") or job(), options.get("warnings") or {}
-    now, started = CREATED + timedelta(seconds=options.get("after", 1)), options.get("started")
-    all_ = job_reports(of, pods, warnings, now, patience=60, started=started)
+    now = CREATED + timedelta(seconds=options.get("after", 1))
+    view = JobView(of, latest_pods(pods), warnings, now, options.get("started") or {})
+    all_ = job_reports(view, patience=60)
     return [report for report in all_ if queued or not report.reason.startswith(QUEUED)]
 
 

@@ -11,6 +11,7 @@ from test_watcher_pod_status import CREATED, UID, UNSCHEDULABLE, container, even
 
 from bench.watcher.api import Change
 from bench.watcher.attempts import attempt
+from bench.watcher.pod_status import JobView, latest_pods
 from bench.watcher.pool_queue import PoolQueues, Wait
 from bench.watcher.prune import Object, prune
 from bench.watcher.run_report import RunReport
@@ -43,7 +44,8 @@ def worker(index: int, **status: Any) -> Object:
 def reports(*pods: Object, after: float = 1, wait: Wait | None = None, **options: Any) -> list[RunReport]:
     of, warnings = options.get("of") or scaling(), options.get("warnings") or {}
     now = CREATED + timedelta(seconds=after)
-    return run_reports(of, pods, warnings, now, PATIENCE, options.get("started", {}), wait or Wait())
+    view = JobView(of, latest_pods(pods), warnings, now, options.get("started", {}))
+    return run_reports(view, PATIENCE, wait or Wait())
 
 
 def killed(index: int, second: int) -> Object:
