@@ -17,8 +17,6 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from bench.errors import NotApplicable
 from bench.model.recognition import StepSource
 from bench.registry.program_errors import is_program
@@ -190,31 +188,13 @@ class _Capture:
             self.steps = FunctionCalls(tf, seen, self.target, Captured, strategy)
 
     def _rig(self, defined: Mapping[str, Any], p: Any) -> Any:
-        from bench.worker.rig import Rig
+        from bench.worker.script.script_rig import script_rig
         from bench.worker.what_ifs import WhatIfs
-        from bench.workloads import Context
 
         module = ModuleType(self.name)
         module.__dict__.update(__file__=self.place.file, **defined)
-        ctx = Context(
-            rng=np.random.default_rng([self.spec.seed, 0]),
-            device=self._device,
-            backend=self.spec.backend,
-            dtype=self.spec.dtype,
-            seed=self.spec.seed,
-            _load=lambda name: None,
-        )
         what_ifs = WhatIfs(self._tf, self.spec.what_ifs, self.spec.xla)
-        rig = Rig(
-            tf=self._tf,
-            spec=self.spec,
-            module=module,
-            p=p,
-            ctx=ctx,
-            send=self.channel.send,
-            what_ifs=what_ifs,
-            member=self.member,
-        )
+        rig = script_rig(self._tf, self.spec, module, self._device, self.channel.send, what_ifs, p, self.member)
         if "model" in defined:
             rig.data, rig.model = defined["data"](), defined["model"]()
             rig.facts.batch = getattr(p, "batch", None)

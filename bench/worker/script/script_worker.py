@@ -10,8 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.errors import NotApplicable, WorkloadError
-from bench.model.facts import Facts
+from bench.errors import NotApplicable
 from bench.model.placement import Placement
 from bench.model.sample import FullTraining
 from bench.registry.program_errors import is_program
@@ -36,18 +35,15 @@ from bench.worker.protocol import (
 from bench.worker.script import fit_data, fits, inference, sessions, settings
 from bench.worker.script.calls import Observation
 from bench.worker.script.imports import TensorFlowImport
+from bench.worker.script.nothing_recognized import NothingRecognized, no_steps
 from bench.worker.script.placement_step import StepPlacement
 from bench.worker.script.program import ScriptProgram
-from bench.worker.script.scout import Scout, unrecognized
+from bench.worker.script.scout import Scout
 from bench.worker.script.updates import Updates
 from bench.worker.script.values import number_in
 from bench.worker.script.watch import Watch
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished, TimedLoop
-
-
-class NothingRecognized(WorkloadError):
-    """No step was found in the script."""
 
 
 class ScriptWorker:
@@ -151,28 +147,18 @@ class ScriptWorker:
         """Configure TensorFlow as the spec says, and start to observe it."""
         self.phases.send(PhaseEnded(phase="import", seconds=self.imports.seconds))
         from bench.worker.fit_hook import FitHook
-        from bench.worker.rig import Rig
+        from bench.worker.script.script_rig import script_rig
         from bench.worker.synchronize import Synchronizer
         from bench.worker.tracing import Tracing
         from bench.worker.what_ifs import WhatIfs
-        from bench.workloads import Context
 
         device = settings.configure(tf, self.spec, self.seeds)
         self.memory = settings.memory(tf)
         self.phases.enter("build")
         stub = ModuleType(self.name)
         stub.__file__ = self.place.file
-        ctx = Context(
-            rng=None,
-            device=device,
-            backend=self.spec.backend,
-            dtype=self.spec.dtype,
-            seed=self.spec.seed,
-            _load=lambda name: None,
-        )
         what_ifs = WhatIfs(tf, self.spec.what_ifs, self.spec.xla, self.spec.params.get("batch"))
-        self.rig = Rig(tf=tf, spec=self.spec, module=stub, p=None, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
-        self.rig.facts = Facts()
+        self.rig = script_rig(tf, self.spec, stub, device, self.channel.send, what_ifs)
         self.synchronizer = Synchronizer(tf, device)
         self.hook = FitHook(tf, self.on_first_fit, self.channel.send, what_ifs)
         self.hook.wanted = self.wants_fit
@@ -284,31 +270,14 @@ class ScriptWorker:
         if self.scout.inspector is not None:
             self.scout.inspector.end()
         if recognition is None:
-            raise self._nothing(ended)
+            seconds = time.perf_counter() - self.began
+            state = f"it ended after {seconds:.1f} s" if ended else f"it was stopped after {seconds:.1f} s"
+            watch = self.spec.script.watch if self.spec.script else None
+            raise no_steps(self.name, self.scout.sources, watch, hasattr(self, "seen"), state)
         if facts := self.scout.facts(recognition.chosen):
             facts.eager_step = self.updates.eager_steps.names.get(recognition.chosen.token) or None
             self.channel.send(FactsRead(facts=facts))
         self.channel.send(Recognized(recognition=recognition))
-
-    def _nothing(self, ended: bool) -> NothingRecognized:
-        """Return the error of a script without the step that was looked for."""
-        assert self.scout is not None
-        seconds = time.perf_counter() - self.began
-        sources, watch = self.scout.sources, self.spec.script.watch if self.spec.script else None
-        state = f"it ended after {seconds:.1f} s" if ended else f"it was stopped after {seconds:.1f} s"
-        if watch is not None and sources:
-            listed = "\n".join(f"{n}  {source.steps} steps: {source.place}" for n, source in enumerate(sources, 1))
-            return NothingRecognized(f"{self.name} has no loop number {watch}; {state}", f"Its loops:\n{listed}")
-        imported = "" if hasattr(self, "seen") else "; it did not import TensorFlow"
-        hint = (
-            "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, calls of\n"
-            "a model or a tf.function, and sessions of tf.compat.v1. It does not look into other processes.\n"
-            f"If the script needs arguments to train: devbench run {self.name} -- ARGUMENTS"
-        )
-        seen = unrecognized(sources)
-        return NothingRecognized(
-            f"no training step found in {self.name}; {state}{imported}" + (f"; {seen} were seen" if seen else ""), hint
-        )
 
     def _report_full(self) -> None:
         counter = self.timed_loop

@@ -1,0 +1,41 @@
+"""The errors of a script without the steps that devbench looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.errors import WorkloadError
+from bench.model.recognition import StepSource
+from bench.worker.script.scout import unrecognized
+
+
+class NothingRecognized(WorkloadError):
+    """No step was found in the script."""
+
+
+def no_steps(
+    name: str, sources: Sequence[StepSource], watch: int | None, imported: bool, state: str
+) -> NothingRecognized:
+    """Return the error of a script without the step that was looked for.
+
+    Args:
+        name: its name.
+        sources: the loops that were seen.
+        watch: number of the loop that the user chose, from 1. None if the user chose none.
+        imported: whether the script imported TensorFlow.
+        state: how the script ended, as a clause.
+    """
+    if watch is not None and sources:
+        listed = "\n".join(f"{n}  {source.steps} steps: {source.place}" for n, source in enumerate(sources, 1))
+        return NothingRecognized(f"{name} has no loop number {watch}; {state}", f"Its loops:\n{listed}")
+    clauses = [f"no training step found in {name}", state]
+    if not imported:
+        clauses.append("it did not import TensorFlow")
+    if seen := unrecognized(sources):
+        clauses.append(f"{seen} were seen")
+    hint = (
+        "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, calls of\n"
+        "a model or a tf.function, and sessions of tf.compat.v1. It does not look into other processes.\n"
+        f"If the script needs arguments to train: devbench run {name} -- ARGUMENTS"
+    )
+    return NothingRecognized("; ".join(clauses), hint)
