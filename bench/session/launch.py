@@ -26,7 +26,6 @@ from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.result import Result
 from bench.model.spec import Spec
-from bench.registry import notebook
 from bench.session.process import StartProcess, spawn, spawn_in
 from bench.session.progress import ProgressReporter
 from bench.session.script_folder import ScriptFolder
@@ -200,18 +199,12 @@ class Launcher:
         folder = self._folders[result.key]
 
         def prepare(scratch: Path) -> ScriptRun:
-            copy = scratch / "script"
-            file, root = folder.prepare(copy)
             return ScriptRun(
-                file=str(file),
-                folder=str(root),
-                copy_root=str(copy) if folder.copied else "",
-                original_root=folder.root.anchor.rstrip("/\\"),
+                **folder.place(scratch),
                 target=None if scout_seconds or result.recognition is None else result.recognition.chosen,
                 scout_seconds=scout_seconds,
                 inspect=inspect,
                 check_placement=result.placement is None,
-                cells=notebook.read(folder.file).cells if notebook.is_notebook(folder.file) else {},
             )
 
         return prepare

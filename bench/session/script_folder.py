@@ -11,9 +11,11 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bench.errors import SettingsError
 from bench.model.spec import Spec
+from bench.registry import notebook
 from bench.session import git_worktree
 
 LIMIT_BYTES = 2**30
@@ -111,6 +113,22 @@ class ScriptFolder:
                 _mirror(original, scratch / original.relative_to(original.anchor))
         self._copy(self.root, copy)
         return copy / self.file.relative_to(self.root), copy
+
+    def place(self, scratch: Path) -> dict[str, Any]:
+        """Make a copy if one is wanted. Return where a worker runs the script, as fields of `ScriptRun`.
+
+        Args:
+            scratch: An empty folder, in which the copy is made.
+        """
+        copy = scratch / "script"
+        file, folder = self.prepare(copy)
+        return {
+            "file": str(file),
+            "folder": str(folder),
+            "copy_root": str(copy) if self.copied else "",
+            "original_root": self.root.anchor.rstrip("/\\"),
+            "cells": notebook.read(self.file).cells if notebook.is_notebook(self.file) else {},
+        }
 
     def _entries(self, folder: Path) -> Iterator[os.DirEntry[str]]:
         with os.scandir(folder) as entries:

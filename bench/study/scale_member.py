@@ -8,7 +8,6 @@ from pathlib import Path
 from bench.config.settings import RunSettings
 from bench.errors import DataError
 from bench.model.spec import Spec
-from bench.registry import notebook
 from bench.session import cluster_agent, stopping
 from bench.session.script_folder import ScriptFolder
 from bench.signals import interruptible
@@ -60,15 +59,5 @@ def _localized(start: Start, own: Spec, settings: RunSettings, scratch: Path) ->
     if start.script is None:
         return start.model_copy(update={"spec": spec})
     folder = ScriptFolder.of(own, settings.workdir, settings.output)
-    copy = scratch / "script"
-    file, root = folder.prepare(copy)
-    script = start.script.model_copy(
-        update={
-            "file": str(file),
-            "folder": str(root),
-            "copy_root": str(copy) if folder.copied else "",
-            "original_root": folder.root.anchor.rstrip("/\\"),
-            "cells": notebook.read(folder.file).cells if notebook.is_notebook(folder.file) else {},
-        }
-    )
+    script = start.script.model_copy(update=folder.place(scratch))
     return start.model_copy(update={"spec": spec, "script": script})
