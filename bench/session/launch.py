@@ -21,11 +21,12 @@ from types import MappingProxyType
 from bench import backends
 from bench.backends import capabilities
 from bench.machine import environment, gpu
-from bench.machine.limits import memory_available, thread_count
+from bench.machine.limits import thread_count
 from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.result import Result
 from bench.model.spec import Spec
+from bench.session.memory_fit import fits, may_start_together, peak
 from bench.session.process import StartProcess, spawn, spawn_in
 from bench.session.progress import ProgressReporter
 from bench.session.script_folder import ScriptFolder
@@ -46,27 +47,6 @@ class ClusterLost(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
-
-
-def fits(size: float) -> bool:
-    """Return whether `size` more bytes fit into memory, with a reserve of a fifth for growth."""
-    return 1.2 * size <= memory_available()
-
-
-def may_start_together(results: Sequence[Result]) -> bool:
-    """Return whether workers may start at once.
-
-    They may if all are known to fit into memory and at most one of them measures kernels while it starts.
-    """
-    peaks = [_peak(result) for result in results]
-    alone = sum(not capabilities(result.spec.backend).parallel_start for result in results)
-    interleaved = all(result.interleaved for result in results)
-    return len(results) > 1 and alone <= 1 and interleaved and all(peaks) and fits(sum(peaks))
-
-
-def _peak(result: Result) -> int:
-    """Return the most memory of a result's workers in bytes. 0 if it is not known."""
-    return max((s.telemetry.peak_rss_bytes or 0 for s in result.samples if s.telemetry), default=0)
 
 
 def variables_of(spec: Spec) -> dict[str, str]:
@@ -218,7 +198,7 @@ class Launcher:
         spec = result.spec
         if servers is None or spec.env or not capabilities(spec.backend).forks or self._is_cold(result, alone):
             return None
-        return servers if servers.has(variables) or fits(SERVER_BYTES + _peak(result)) else None
+        return servers if servers.has(variables) or fits(SERVER_BYTES + peak(result)) else None
 
     def _ready(
         self, servers: WorkerServers, variables: Mapping[str, str], report: Callable[[Activity, str], None]

@@ -14,7 +14,7 @@ from background_runs import measured_program
 
 import bench
 from bench.model.run_state import Progress
-from bench.session import launch, stopping
+from bench.session import memory_fit, stopping
 from bench.session.design import Design
 from bench.store import files
 from bench.study import run as run_study
@@ -37,7 +37,7 @@ def test_a_trial_is_on_disk_before_the_next_begins(tmp_path: Path) -> None:
 def test_if_memory_is_short_whole_processes_alternate_and_the_result_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "memory_available", lambda: 0)
+    monkeypatch.setattr(memory_fit, "memory_available", lambda: 0)
     results = bench.run(
         [measured_program("step_inputs")], loop="step,resident", max_processes=1, output=tmp_path
     ).results
