@@ -7,8 +7,6 @@ that are part of a spec exactly as they are set.
 from __future__ import annotations
 
 import difflib
-import os
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,11 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_settings import NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from bench import backends, whatif
+from bench import whatif
 from bench.config import base, settings_errors, syntax
+from bench.config.image_defaults import ImageDefaults
 from bench.config.notation import (
     NAMES,
     STRINGS,
@@ -36,12 +34,8 @@ from bench.config.notation import (
     write,
 )
 from bench.errors import nearest
-from bench.machine import system
 from bench.model.comparison import THRESHOLD
 from bench.model.spec import Execution, Loop
-
-MOUNT = Path("/results")
-"""Folder for results in devbench's containers, if something is mounted there."""
 
 
 def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -249,7 +243,7 @@ class RunSettings(
     @classmethod
     def last_sources(cls) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the source of an image's defaults."""
-        return (_Image(cls),)
+        return (ImageDefaults(cls),)
 
 
 def load(config: str | Path | None = None, **options: Any) -> RunSettings:
@@ -304,21 +298,3 @@ def misspelled_variables(environ: Mapping[str, str]) -> dict[str, str]:
     unknown = {name for name in names if not name.startswith(f"{base.PREFIX}HUB_")} - {*expected, base.FILE_VARIABLE}
     near = {name: difflib.get_close_matches(name, expected, n=1, cutoff=0.88) for name in sorted(unknown)}
     return {name: matches[0] for name, matches in near.items() if matches}
-
-
-class _Image(PydanticBaseSettingsSource):
-    """Defaults in devbench's container images: `/results` if something is mounted there, and the backend of the tag."""
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Return the value of a field, its name, and whether it is complex, which it never is."""
-        return self().get(field_name), field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        image = system.image()
-        if image is None:
-            return {}
-        output = {"output": MOUNT} if os.path.ismount(MOUNT) else {}
-        if not output and not os.access(Path.cwd(), os.W_OK):  # such as a folder of scripts that is mounted read-only
-            output = {"output": Path(tempfile.gettempdir()) / "results"}
-        backend = image.rpartition(":")[2]
-        return {"backend": backend, **output} if backend in backends.names() else output
