@@ -68,10 +68,10 @@ Arguments: the scope of a run. */}}
 {{- define "devbench.run.id" -}}
 - name: JOB_COMPLETION_INDEX
   valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
-- name: DEVBENCH_JOB
+- name: JOB_NAME
   valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
-- name: DEVBENCH_JOB_UID
+- name: JOB_UID
   valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
 - name: DEVBENCH_RUN_ID
-  value: $(DEVBENCH_JOB).$(DEVBENCH_JOB_UID).{{ gt .workers 1 | ternary "0" "$(JOB_COMPLETION_INDEX)" }}
+  value: $(JOB_NAME).$(JOB_UID).{{ gt .workers 1 | ternary "0" "$(JOB_COMPLETION_INDEX)" }}
 {{- end -}}
