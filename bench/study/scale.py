@@ -93,7 +93,8 @@ class ScaleStudy:
         check_hosts(self.sizes, self.cluster)
         if self.strategy == "mirrored" and (self.cluster.hosts or self.scaling == "weak"):
             raise SettingsError("the strategy mirrored takes neither --hosts nor weak scaling", "Use multi-worker.")
-        self.cpus = None if self.cluster.hosts else cpus_of_each(max(self.sizes))
+        most = max(self.sizes)
+        self.cpus = None if self.cluster.hosts or most == 1 else cpus_of_each(most)  # None: all of the machine
 
     def run(self) -> ScalingStudy:
         """Measure all sizes.

@@ -82,9 +82,8 @@ def cluster_run(cluster: Hosts, spec: Spec) -> ClusterRun:
     if cluster.hosts:
         hosts = list(cluster.hosts[:count])
         return ClusterRun(hosts=hosts, port=cluster.port, wait_seconds=cluster.wait_seconds)
-    cpus = cpus_by_core()
-    each = spec.workers.cpus or 1
-    own = [cpus[index * each : (index + 1) * each] for index in range(count)]
+    each, cpus = spec.workers.cpus, cpus_by_core()
+    own = [cpus[index * each : (index + 1) * each] for index in range(count)] if each else []
     devices = _devices(count) if capabilities(spec.backend).gpu else []
     return ClusterRun(cpus=own, devices=devices)
 
