@@ -23,6 +23,7 @@ from bench.machine import installed, system
 from bench.model.failure import Failure
 from bench.session.launch import variables_of
 from bench.session.process import environment
+from bench.session.worker_failure import last_lines
 from bench.worker.protocol import Start
 from bench.worker.rendezvous import messages
 from bench.worker.rendezvous.losing import ending, lost
@@ -153,16 +154,20 @@ def _run(
             return
         file = folder / "begin.json"
         file.write_text(json.dumps(Begin(start=own).model_dump(mode="json")), encoding="utf-8")
-        process = subprocess.Popen(
-            [*system.python("bench.worker.peer"), str(file)],
-            stdin=connection.fileno(),
-            stdout=connection.fileno(),
-            env=environment(variables_of(own.spec)),
-        )
-        code = process.wait()
+        with (folder / "stderr").open("w+b") as errors:
+            process = subprocess.Popen(
+                [*system.python("bench.worker.peer"), str(file)],
+                stdin=connection.fileno(),
+                stdout=connection.fileno(),
+                stderr=errors,
+                env=environment(variables_of(own.spec)),
+            )
+            code = process.wait()
+            errors.seek(0)
+            lines = last_lines(errors.read().decode(errors="replace"))
         if code:
             failed.set()
-            _report(connection, lost(f"its process {ending(code)}"))
+            _report(connection, lost(f"its process {ending(code)}").model_copy(update={"last_lines": lines}))
 
 
 def _report(connection: socket.socket, failure: Failure) -> None:
