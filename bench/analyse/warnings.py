@@ -98,14 +98,16 @@ def _add_disturbance_warnings(result: Result, telemetry: Sequence[Telemetry]) ->
     wall = sum(t.wall_seconds for t in telemetry)
     if not wall:
         return
-    cpus = result.spec.threads.intra
+    threads = result.spec.threads.intra
+    cpus = result.environment.host.cpu.logical_cores or threads
     stolen = sum(t.stolen_seconds or 0.0 for t in telemetry)
     if stolen > 0.02 * wall:
         message = f"the hypervisor gave {stolen / wall:.0%} of a CPU's time to other virtual machines"
         add_warning(result, "stolen", message, "Use a dedicated machine, or compare within one run.")
     loads = [t.load_before for t in telemetry if t.load_before is not None]
-    if loads and loads[0] > 0.5 * cpus:
-        message = f"the machine was busy before the run: load average {loads[0]:.1f} on {cpus} CPUs"
+    if loads and loads[0] > cpus - 0.5 * threads:
+        count = f"{cpus} CPU{'' if cpus == 1 else 's'}"
+        message = f"the machine was busy before the run: load average {loads[0]:.1f} on {count}"
         add_warning(result, "load", message, "Close other programs and run again.")
     busy = [t.gpu_utilization_before for t in telemetry if t.gpu_utilization_before is not None]
     if busy and busy[0] > BUSY_SHARE:

@@ -20,6 +20,7 @@ from bench.model.framework import Framework
 from bench.model.placement import Placement
 from bench.model.result import Price, Projection, Result, Stop
 from bench.model.sample import Block, FullTraining, ProcessSample, Series
+from bench.model.spec import Threads
 from bench.model.telemetry import Telemetry
 
 pytestmark = pytest.mark.once
@@ -514,6 +515,16 @@ def test_a_quiet_machine_gives_no_warning() -> None:
     quiet = {"throttled_seconds": 0.05, "stolen_seconds": 0.1, "load_before": 0.4, "gpu_sm_clock_spread": 0.01}
     quiet["gpu_temperature_rise_celsius"] = 3.0
     assert warning_keys(with_telemetry(**quiet)) == []
+
+
+@pytest.mark.parametrize(("load", "expected"), [(7.2, []), (7.8, ["load"])])
+def test_load_disturbs_only_a_run_whose_threads_lack_free_cpus(load: float, expected: list[str]) -> None:
+    document = blank(sample(telemetry=Telemetry(wall_seconds=10.0, load_before=load)))
+    document.spec = document.spec.model_copy(update={"threads": Threads(intra=1, inter=1)})
+    document.environment.host.cpu.logical_cores = 8
+    add_warnings(document)
+    assert warning_keys(document) == expected
+    assert not expected or f"load average {load} on 8 CPUs" in document.warnings[0].message
 
 
 def test_the_warning_counts_processes_that_never_settled() -> None:
