@@ -10,7 +10,7 @@ import pytest
 
 from bench.config.settings import RunSettings
 from bench.errors import SettingsError
-from bench.machine import python_env, uv
+from bench.machine import python_env, user_cache, uv
 from bench.machine.installed import tensorflow
 from bench.session import worker_packages
 from bench.study import made_envs
@@ -113,3 +113,24 @@ def test_environments_cannot_be_made_without_uv(monkeypatch: pytest.MonkeyPatch)
     assert "pip install uv" in caught.value.hint
     with pytest.raises(SettingsError, match="contains an empty environment"):
         made_envs.make("tensorflow==2.20.0,")
+
+
+def test_a_folder_of_the_cache_that_another_process_made_meanwhile_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "cache" / "made"
+    with user_cache.new_folder(target) as made:
+        made.mkdir()
+        target.mkdir()
+        (target / "theirs").touch()
+    assert list(target.parent.iterdir()) == [target]
+    assert [path.name for path in target.iterdir()] == ["theirs"]
+
+
+def test_a_folder_of_the_cache_that_is_not_complete_is_removed(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with user_cache.new_folder(tmp_path / "made") as made:
+            made.mkdir()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
