@@ -182,7 +182,7 @@ class Worker:
 
             if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
                 with tf.device(rig.ctx.device):  # in another scope, the function would be traced again
-                    ratios = self.cluster.step_ratios(lambda: synchronizer.sync(loops.one_step(rig)))
+                    ratios = self.cluster.step_ratios(lambda: loops.one_step(rig), synchronizer.sync)
                 self.send(PeersTimed(step_ratios=ratios))
             self.phases.enter("diagnosis")
             diagnose(rig, hook, timer, timed_loop, synchronizer, tracing, order)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Any
 
 from bench.model.failure import Failure
 from bench.model.spec import Spec
@@ -178,22 +179,25 @@ class Cluster:
         for peer in self.peers:
             peer.close()
 
-    def step_ratios(self, step: Callable[[], object]) -> list[float]:
+    def step_ratios(self, step: Callable[[], Any], sync: Callable[[Any], float]) -> list[float]:
         """Return the seconds of each other worker's steps over those of this one, timed at the same time.
 
         Args:
-            step: runs a step of this worker and waits for it.
+            step: runs a step of this worker, and returns its value.
+            sync: waits for the step that returned a value. It is called at both ends, as the others do.
 
         Returns:
             Empty if a worker does not answer in time.
         """
-        step()
+        sync(step())
         for peer in self.peers:
             peer.ask()
-        start, steps = time.perf_counter(), 0
+        start, steps, value = time.perf_counter(), 0, None
         while time.perf_counter() - start < REPORT_SECONDS and not all(peer.answered() for peer in self.peers):
-            step()
+            value = step()
             steps += 1
+        if steps:
+            sync(value)
         own = (time.perf_counter() - start) / max(1, steps)
         seconds = [peer.step_seconds() for peer in self.peers]
         return [each / own for each in seconds if each] if all(seconds) else []
