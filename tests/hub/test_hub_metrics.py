@@ -18,6 +18,7 @@ from test_hub_runs import run, send
 from bench.hub.db.gauges import HELP
 from bench.model.interval import Interval
 from bench.model.result import Price, Summary
+from bench.model.spec import Workers
 from bench.model.telemetry import Telemetry
 from bench.render.fields import FIELDS, METRIC_PREFIX
 
@@ -43,7 +44,8 @@ def samples_of(hub: RunningHub, name: str) -> list[tuple[dict[str, str], float]]
 
 def full_result() -> Any:
     """Return a result that has a figure for every metric."""
-    full = measured("1", [0.1, 0.11], price=Price(per_hour=1, currency="EUR"), placement=misplaced())
+    workers = Workers(count=1, strategy="multi-worker")
+    full = measured("1", [0.1, 0.11], workers=workers, price=Price(per_hour=1, currency="EUR"), placement=misplaced())
     for sample in full.samples:
         sample.telemetry = Telemetry(wall_seconds=2.0, package_joules=100.0)
     summary = result().summary.model_copy(
@@ -169,6 +171,17 @@ def test_the_info_metric_names_the_workers_of_a_result(hub: RunningHub) -> None:
         hub.send(level)
     labels = sorted(labels["workers"] for labels, _ in samples_of(hub, "info"))
     assert labels == ["", "1 worker", "2 workers", "4 workers"]
+
+
+def test_the_runs_of_a_scaling_study_share_a_key_and_have_their_numbers_of_workers(hub: RunningHub) -> None:
+    hub.send(measured("1", [0.1]))
+    for level in (*scaling_results(), *scaling_results("weak", 8, {2: 0.1}, scaling="weak")):
+        hub.send(level)
+    scaling_keys = {labels["scaling_key"] for labels, _ in samples_of(hub, "info") if labels["workers"]}
+    assert len(scaling_keys) == 1
+    assert scaling_keys != {""}
+    assert {labels["scaling_key"] for labels, _ in samples_of(hub, "info") if not labels["workers"]} == {""}
+    assert sorted(value for _, value in samples_of(hub, "workers")) == [1, 2, 2, 4]
 
 
 def test_a_missing_bound_is_not_exported(hub: RunningHub) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.analyse.energy import joules_per_step
+from bench.hub.db.scaling_key import scaling_key
 from bench.model.interval import Interval
 from bench.model.result import RESULT_STATUSES, Result
 from bench.model.series import direction_of
@@ -30,6 +31,7 @@ HELP = {
     "phase_seconds": "Time of a cold-start phase in seconds.",
     "phase_seconds_low": "Lower bound of its 95% interval.",
     "phase_seconds_high": "Upper bound of its 95% interval.",
+    "workers": "Number of workers of a run of a scaling study, absent for other results.",
     "examples_per_second": "Examples per second.",
     "epoch_examples_per_second": "Examples per second over whole epochs, with the waits at their ends.",
     "flops_per_second": "Floating-point operations per second.",
@@ -88,6 +90,8 @@ Sample = tuple[str, dict[str, str], float]
 def _samples(result: Result, program: str, pool: str) -> Iterator[Sample]:
     yield "info", {**_identity(result, pool), "program": program}, 1
     yield "timestamp_seconds", {}, result.created.timestamp()
+    if result.spec.workers is not None:
+        yield "workers", {}, float(result.spec.workers.count)
     for status in RESULT_STATUSES:
         yield "status", {"status": status}, float(status == result.status)
     for field in FIELDS:
@@ -108,6 +112,7 @@ def _identity(result: Result, pool: str) -> dict[str, str]:
         "backend": spec.backend,
         "loop": spec.loop,
         "workers": spec.workers.label if spec.workers else "",
+        "scaling_key": scaling_key(spec) if spec.workers else "",
         "pool": pool,
         "dtype": spec.dtype,
         "device": (device.name if device else None) or "",

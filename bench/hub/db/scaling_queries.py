@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from bench.hub.db import comparison_keys, result_queries
+from bench.hub.db.scaling_key import scaling_key
 from bench.hub.db.tables import RESULTS
-from bench.model.spec import Spec
 
 PURPOSES = ("run", "scale")
 """Purposes of the results of a scaling study: the runs, one for each number of workers, and the other levels."""
@@ -52,8 +52,8 @@ def latest_studies(connection: Connection, row: Any) -> dict[int, str]:
     specs = {result.id: result.spec for result in result_queries.headers(connection, [row.id, *(r.id for r in rows)])}
     if row.id not in specs:
         return {}
-    program = _program(specs[row.id])
-    same_program = [found for found in rows if found.id in specs and _program(specs[found.id]) == program]
+    program = scaling_key(specs[row.id])
+    same_program = [found for found in rows if found.id in specs and scaling_key(specs[found.id]) == program]
     own_study = [specs[row.id], *(specs[found.id] for found in same_program if found.parent == row.parent)]
     scaling = next((spec.workers.scaling for spec in own_study if spec.workers and spec.workers.count > 1), "strong")
     studies: dict[int, str] = {}
@@ -62,11 +62,3 @@ def latest_studies(connection: Connection, row: Any) -> dict[int, str]:
         if workers is not None and (workers.count == 1 or workers.scaling == scaling):
             studies.setdefault(workers.count, found.parent)
     return dict(sorted(studies.items())[:STUDIES])
-
-
-def _program(spec: Spec) -> str:
-    """Return what names a program, whatever the number of its workers and whether they share each batch."""
-    if spec.workers is None:
-        return spec.program_key
-    one = spec.workers.model_copy(update={"count": 1, "scaling": "strong"})
-    return spec.model_copy(update={"workers": one}).program_key
