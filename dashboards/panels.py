@@ -15,6 +15,7 @@ from grafana_foundation_sdk.builders import (
     statetimeline,
     table,
     timeseries,
+    trend,
 )
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import common as kinds
@@ -43,6 +44,9 @@ PLAIN, GOOD, WARNING, BAD = "blue", "green", "orange", "red"
 
 BOUND = ", (low|high)$"
 """Regular expression for the end of a bound's legend."""
+
+IDEAL = ", ideal$"
+"""Regular expression for the end of an ideal line's legend."""
 
 
 def _common(panel: Any, title: str, description: str, queries: Sequence[Query]) -> Any:
@@ -81,6 +85,12 @@ def over_time(title: str, description: str, unit: str, *queries: Query, zero: bo
     panel.legend(_legend(kinds.LegendDisplayMode.TABLE).calcs(["lastNotNull"])).tooltip(_all_series())
     if zero:
         panel.axis_soft_min(0)
+    _dash_bounds(panel)
+    return _common(panel, title, description, queries)
+
+
+def _dash_bounds(panel: Any) -> None:
+    """Draw the bounds of intervals as thin dashed lines, which are not in the legend."""
     bound = {
         "custom.lineStyle": {"fill": "dash", "dash": [4, 4]},
         "custom.lineWidth": 1,
@@ -88,7 +98,6 @@ def over_time(title: str, description: str, unit: str, *queries: Query, zero: bo
         "custom.hideFrom": {"legend": True, "tooltip": False, "viz": False},
     }
     panel.override_by_regexp(f"/{BOUND}/", [DynamicConfigValue(*item) for item in bound.items()])
-    return _common(panel, title, description, queries)
 
 
 def counts(title: str, description: str, unit: str, *queries: Query) -> Any:
@@ -208,6 +217,36 @@ def matrix(title: str, description: str, unit: str, cells: Cells) -> Any:
     panel = table.Panel().unit(unit).thresholds(steps("text")).min_width(60)
     panel.override_by_name("program", [DynamicConfigValue("custom.width", 320)])
     return _by_program(panel, title, description, cells)
+
+
+def curve(title: str, description: str, unit: str, expression: str, x: str, axis: str) -> Any:
+    """Return a panel of lines over a number, such as the number of workers.
+
+    Bounds of an interval and ideal lines are dashed. Only the bounds are not in the legend.
+
+    Args:
+        title: Title of the panel, and of the vertical axis.
+        description: Description of the panel.
+        unit: Unit of the values.
+        expression: Query of the latest values. The label `what` names the line.
+        x: Label with the number, in digits.
+        axis: Title of the horizontal axis.
+    """
+    panel = trend.Panel().unit(unit).line_width(2).axis_label(title).axis_soft_min(0).x_field(axis)
+    panel.show_points(kinds.VisibilityMode.ALWAYS).point_size(6).span_nulls(True)
+    panel.legend(_legend(kinds.LegendDisplayMode.LIST)).tooltip(_all_series())
+    _dash_bounds(panel)
+    ideal = {"custom.lineStyle": {"fill": "dot", "dash": [2, 6]}, "custom.lineWidth": 1, "custom.showPoints": "never"}
+    panel.override_by_regexp(f"/{IDEAL}/", [DynamicConfigValue(*item) for item in ideal.items()])
+    panel.override_by_name(axis, [DynamicConfigValue("unit", "none"), DynamicConfigValue("custom.axisLabel", axis)])
+    corner = f"{x}\\what"
+    options = {"rowField": x, "columnField": "what", "valueField": "Value", "emptyValue": "null"}
+    panel.with_transformation(DataTransformerConfig("groupingToMatrix", options=options))
+    numbers = {"conversions": [{"targetField": corner, "destinationType": "number"}], "fields": {}}
+    panel.with_transformation(DataTransformerConfig("convertFieldType", options=numbers))
+    panel.with_transformation(DataTransformerConfig("sortBy", options={"sort": [{"field": corner}]}))
+    panel.with_transformation(DataTransformerConfig("organize", options={"renameByName": {corner: axis}}))
+    return _common(panel, title, description, [rows(expression)])
 
 
 def stacked(title: str, description: str, unit: str, cells: Cells) -> Any:

@@ -12,7 +12,7 @@ from bench.backends import reference
 from bench.model.comparison import THRESHOLD
 from bench.model.phase import START_PHASES
 from bench.model.spec import Workers
-from dashboards.panels import BAD, FULL_WIDTH, GOOD, PLAIN, Cells, bars, listing, matrix, stacked, steps
+from dashboards.panels import BAD, FULL_WIDTH, GOOD, PLAIN, Cells, bars, curve, listing, matrix, stacked, steps
 from dashboards.parts import SELECTED, Query, board, now, rows, with_workers
 
 INFO = "devbench_result_info"
@@ -114,6 +114,74 @@ def linked(title: str, description: str, unit: str, query: Query) -> Any:
     return bars(title, description, unit, query).data_links([history("${__field.labels.key}")])
 
 
+WITH_WORKERS = (
+    f"group_left ({INFO_LABELS}, workers, scaling_key) "
+    f'max by (key, {INFO_LABELS}, workers, scaling_key) ({INFO}{{{SELECTED}, workers!=""}})'
+)
+"""Joins a metric with the labels of its result, if it is a run of a scaling study."""
+
+SAME_PROGRAM = "scaling_key, backend, pool"
+"""Labels that the runs of a program with one worker and with several have in common."""
+
+
+def of_one_worker(value: str) -> str:
+    """Return a value of the newest run with one worker, per program, backend and pool."""
+    labels = f"group_left ({SAME_PROGRAM})"
+    where = f'{SELECTED}, workers=~"1 (worker|replica)"'
+    newest_run = f"group by (key, {SAME_PROGRAM}) ({newest(SAME_PROGRAM, where)})"
+    return f"max by ({SAME_PROGRAM}) (({value}) * on (key) {labels} {newest_run})"
+
+
+def scaling_panels() -> list[Any]:
+    """Return the throughput and the efficiency of the runs of scaling studies."""
+    rate, step = per_result("examples_per_second"), per_result("step_seconds")
+    rates = f"{rate} * on (key) {WITH_WORKERS}"
+    low = f"{rate} * {step} / {per_result('step_seconds_high')} * on (key) {WITH_WORKERS}"
+    high = f"{rate} * {step} / {per_result('step_seconds_low')} * on (key) {WITH_WORKERS}"
+    workers = f"{per_result('workers')} * on (key) {WITH_WORKERS}"
+    ideal = f"{workers} * on ({SAME_PROGRAM}) group_left () {of_one_worker(rate)}"
+    efficiency = f"{rates} / on (key) group_left () ({ideal})"
+    lines = {"": rates, ", low": low, ", high": high, ", ideal": f"max without (key, workers) ({numbered(ideal)})"}
+    return [
+        curve(
+            "Throughput by number of workers",
+            "Examples per second of all workers together, at the typical step, with the bounds of its 95% interval. "
+            "The ideal is the throughput of one worker, multiplied by the number of workers.",
+            "suffix:examples/s",
+            " or ".join(line(value, suffix) for suffix, value in lines.items()),
+            "count",
+            "workers",
+        ).no_value("No result with several workers"),
+        matrix(
+            "Efficiency by number of workers",
+            "Throughput of all workers together, divided by the number of workers and by the throughput of one worker "
+            "under the same strategy. The hub compares with one worker without a strategy.",
+            "percentunit",
+            Cells(efficiency, RESULT_LABELS, "workers", SIZES),
+        )
+        .decimals(0)
+        .no_value("No result of one worker and of several"),
+    ]
+
+
+def numbered(value: str) -> str:
+    """Return a value of runs with workers, with their number of workers as the label `count`."""
+    return f'label_replace({value}, "count", "$1", "workers", "([0-9]+) .*")'
+
+
+def line(value: str, suffix: str) -> str:
+    """Return a value of runs with workers, with the label `what`, which names its line in a chart.
+
+    Args:
+        value: Query with the labels of results, `workers` or `count`, and maybe `scaling_key`.
+        suffix: The end of the name.
+    """
+    names = ", ".join(f'"{name}"' for name in RESULT_LABELS)
+    named = f'label_join({numbered(value)}, "what", " ", {names})'
+    weak = f'label_replace({named}, "scaling", ", weak", "workers", ".*weak.*")'
+    return f'label_join(label_replace({weak}, "suffix", "{suffix}", "", ""), "what", "", "what", "scaling", "suffix")'
+
+
 def dashboard() -> Dashboard:
     """Return speed-up, steps, phases, break-even, cost and energy of the latest results."""
     saved = f"(-1 * ({difference_from_cpu(STEP)}))"
@@ -149,8 +217,6 @@ def dashboard() -> Dashboard:
     for name in CURRENCIES:
         cost.override_by_regexp(f"/^{name} /", [DynamicConfigValue("unit", f"currency{name}")])
     phases = f"{per_result('phase_seconds', 'phase', where=of_phases(ALL_PHASES))} * on (key) {WITH_LABELS}"
-    of_workers = f'max by (key, {INFO_LABELS}, workers) ({INFO}{{{SELECTED}, workers!=""}})'
-    rates = f"{per_result('examples_per_second')} * on (key) group_left ({INFO_LABELS}, workers) {of_workers}"
     panels = [
         typical_step,
         linked(
@@ -208,14 +274,8 @@ def dashboard() -> Dashboard:
         )
         .span(FULL_WIDTH)
         .no_value("No result of the workload transfer on a GPU"),
-        matrix(
-            "Throughput by number of workers",
-            "Examples per second of all workers together, at the typical step. The hub shows the speed-ups.",
-            "suffix:examples/s",
-            Cells(rates, RESULT_LABELS, "workers", SIZES),
-        )
-        .span(FULL_WIDTH)
-        .no_value("No result with several workers"),
+        "Scaling",
+        *scaling_panels(),
         "Cost and energy",
         cost,
         linked(

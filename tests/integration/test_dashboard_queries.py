@@ -233,7 +233,11 @@ if importlib.util.find_spec("bench.hub") is not None:
         hub_scraped: Prometheus, scraped: Any
     ) -> None:
         (rates,) = (query.expression for query in queries() if query.panel == "Throughput by number of workers")
-        series = {(item.labels["loop"], item.labels["workers"]): item.value for item in hub_scraped.query(rates)}
+        series = {
+            (item.labels["loop"], item.labels["workers"]): item.value
+            for item in hub_scraped.query(rates)
+            if "suffix" not in item.labels  # neither a bound nor the ideal
+        }
         assert series == {
             (result.spec.loop, workers): pytest.approx(count * result.summary.examples_per_second)
             for result in scraped.results
@@ -246,3 +250,20 @@ if importlib.util.find_spec("bench.hub") is not None:
         assert sorted(set(loops)) == [
             "as-written", "as-written, 1 worker", "as-written, 2 workers", "step", "step, 1 worker", "step, 2 workers",
         ]  # fmt: skip
+
+    def test_two_workers_with_twice_the_throughput_of_one_have_an_efficiency_of_1(hub_scraped: Prometheus) -> None:
+        (efficiency,) = (query.expression for query in queries() if query.panel.startswith("Efficiency by"))
+        series = hub_scraped.query(efficiency)
+        assert {item.labels["workers"] for item in series} == {"1 worker", "2 workers"}
+        assert [item.value for item in series] == pytest.approx([1.0] * len(series))
+
+    def test_the_ideal_throughput_is_that_of_one_worker_times_the_number_of_workers(hub_scraped: Prometheus) -> None:
+        (throughput,) = (query.expression for query in queries() if query.panel.startswith("Throughput by"))
+        values = {(item.labels["what"], item.labels["count"]): item.value for item in hub_scraped.query(throughput)}
+        lines = {what for what, _ in values if "," not in what}
+        assert lines
+        for line in lines:
+            for count in ("1", "2"):
+                low, high = (values[f"{line}, {bound}", count] for bound in ("low", "high"))
+                assert low < values[line, count] < high
+            assert values[f"{line}, ideal", "2"] == pytest.approx(2 * values[line, "1"])
