@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial, wraps
@@ -64,16 +64,19 @@ class RequestThreads:
     @contextmanager
     def _fewer_reads(self) -> Iterator[None]:
         """Leave more time to writes until the last of them is done."""
-        self._count_writes(1)
+        self._writes += 1
+        if self._writes == 1:
+            self._limit(BESIDE_WRITES)
         try:
             yield
         finally:
-            self._count_writes(-1)
+            self._writes -= 1
+            if not self._writes:
+                self._limit({kind: THREADS[kind] for kind in BESIDE_WRITES})
 
-    def _count_writes(self, more: int) -> None:
-        self._writes += more
-        for kind, number in BESIDE_WRITES.items():
-            self._limiters[kind].total_tokens = number if self._writes else THREADS[kind]
+    def _limit(self, numbers: Mapping[ThreadKind, int]) -> None:
+        for kind, number in numbers.items():
+            self._limiters[kind].total_tokens = number
 
     async def _run(self, kind: ThreadKind, work: Callable[[], T]) -> T:
         limiter, owner = self._limiters[kind], object()
