@@ -197,3 +197,28 @@ def steps_of_training(rig: Rig) -> int | None:
 def epochs_of(rig: Rig) -> int:
     """Return the epochs of the whole training by the program's parameters."""
     return int(getattr(rig.p, "epochs", 1))
+
+
+def context_of(spec: Spec, device: str, load: Callable[[str], Any]) -> Context:
+    """Return the context of a program.
+
+    Args:
+        spec: what is measured.
+        device: the device under test.
+        load: returns a data set by its name.
+    """
+    import numpy as np
+
+    return Context(
+        rng=np.random.default_rng([spec.seed, 0]),
+        device=device,
+        backend=spec.backend,
+        dtype=spec.dtype,
+        seed=spec.seed,
+        _load=load,
+    )
+
+
+def script_context(spec: Spec, device: str) -> Context:
+    """Return the context of a script, which loads its data sets itself."""
+    return context_of(spec, device, lambda name: None)

@@ -77,24 +77,14 @@ def load_workload(phases: Phases, spec: Spec, tf: Any, device: str, member: Memb
         device: the device.
         member: this worker as one of several. None if it is alone.
     """
-    import numpy as np
-
     from bench import datasets, registry
-    from bench.worker.rig import Rig
+    from bench.worker.rig import Rig, context_of
     from bench.worker.what_ifs import WhatIfs
-    from bench.workloads import Context
 
     phases.enter("loading")
     module = registry.load(spec.file or spec.workload)
     p = parse_params(module, dict(spec.params))
-    ctx = Context(
-        rng=np.random.default_rng([spec.seed, 0]),
-        device=device,
-        backend=spec.backend,
-        dtype=spec.dtype,
-        seed=spec.seed,
-        _load=lambda name: datasets.load(spec.data.model_copy(update={"name": name}), spec.seed),
-    )
+    ctx = context_of(spec, device, lambda name: datasets.load(spec.data.model_copy(update={"name": name}), spec.seed))
     what_ifs = WhatIfs(tf, spec.what_ifs, spec.xla)
     return Rig(tf=tf, spec=spec, module=module, p=p, ctx=ctx, send=phases.send, what_ifs=what_ifs, member=member)
 
