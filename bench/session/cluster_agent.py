@@ -163,11 +163,11 @@ def _run(
                 env=environment(variables_of(own.spec)),
             )
             code = process.wait()
-            errors.seek(0)
-            lines = last_lines(errors.read().decode(errors="replace"))
-        if code:
-            failed.set()
-            _report(connection, lost(f"its process {ending(code)}").model_copy(update={"last_lines": lines}))
+            if code:
+                failed.set()
+                errors.seek(0)
+                lines = last_lines(errors.read().decode(errors="replace"))
+                _report(connection, lost(f"its process {ending(code)}").model_copy(update={"last_lines": lines}))
 
 
 def _report(connection: socket.socket, failure: Failure) -> None:
