@@ -13,12 +13,12 @@ NONE = "–"
 """A cell without a value."""
 
 WHAT: dict[PartName, str] = {
-    "ideal": "the step of one worker without a strategy, divided among workers that share a batch",
-    "strategy": "what one worker's step takes longer under the strategy",
-    "input": "what the input takes longer than its share",
-    "batch": "the computation takes longer, because batches are smaller or workers share the memory",
-    "waiting": "the all-reduce starts when the last worker has computed its gradients",
-    "all-reduce": "the workers exchange and add their gradients",
+    "ideal": "the step of one worker without a strategy, divided by the number of workers if they share each batch",
+    "strategy": "the extra time of one worker's step under the strategy",
+    "input": "the extra time of the input, beyond its ideal share",
+    "batch": "the extra time of the computation: batches are smaller, and workers of one machine share its memory",
+    "waiting": "the time for which the other workers wait for the slowest one",
+    "all-reduce": "the time to exchange the gradients and add them up",
 }
 """What each part of a step is."""
 
