@@ -58,6 +58,7 @@ FIELDS = (
         numbers.time,
         PROJECTED,
         "s",
+        brief="of it, waits at epoch ends",
     ),
     Field(
         "cost",
