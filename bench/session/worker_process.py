@@ -35,6 +35,12 @@ from bench.worker.protocol import EVENT, ClusterRun, Event, Failed, Go, Latency,
 SLOW_SECONDS = 3600.0
 """Seconds of silence allowed after a worker announced a slow phase, such as compiling kernels for a new GPU."""
 
+PREPARATION_SECONDS = 600.0
+"""Seconds of silence allowed while a script prepares its first step. A script without a step may look the same."""
+
+LEAST_BUSY = 0.01
+"""Share of one CPU that a script uses while it prepares its first step. One that uses less is hung."""
+
 GRACE_SECONDS = 5.0
 """Seconds that a worker may take to end."""
 
@@ -150,7 +156,9 @@ class WorkerProcess:
 
     def _next_line(self) -> bytes | None:
         """Wait for the next line of the worker. None if it closed its output."""
-        deadline = time.monotonic() + self.patience
+        began = time.monotonic()
+        deadline = began + self.patience
+        cpu_seconds = self._cpu_seconds() if self._is_preparing() else 0.0
         while True:
             if time.monotonic() >= self.last_moment:
                 raise OutOfTime
@@ -165,7 +173,25 @@ class WorkerProcess:
                 if self.process.poll() is not None and self._lines.empty():
                     raise WorkerEnded(self._end_gone()) from None
                 if time.monotonic() >= deadline:
-                    raise WorkerEnded(self._end_hung()) from None
+                    before, cpu_seconds = cpu_seconds, self._cpu_seconds()
+                    busy = self._is_preparing() and cpu_seconds - before >= LEAST_BUSY * self.patience
+                    if not busy or deadline >= began + PREPARATION_SECONDS:
+                        raise WorkerEnded(self._end_hung(deadline - began)) from None
+                    deadline = min(deadline + self.patience, began + max(PREPARATION_SECONDS, self.patience))
+
+    def _is_preparing(self) -> bool:
+        """Return whether it runs a script that may not have reached its first step. It loads data, for example."""
+        return self._script is not None and self.phase != "steps"
+
+    def _cpu_seconds(self) -> float:
+        """Return the CPU time of the worker and its descendants, including those that have ended."""
+        import psutil
+
+        total = 0.0
+        for process in self._family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total += sum(process.cpu_times()[:4])  # user, system, and both of its children
+        return total
 
     def suspend(self) -> None:
         """Stop the process where it is, including its input threads."""
@@ -250,13 +276,13 @@ class WorkerProcess:
             return text
         return text.replace(self._script.copy_root, self._script.original_root)
 
-    def _end_hung(self) -> Failure:
+    def _end_hung(self, seconds: float) -> Failure:
         if sys.platform != "win32":
             self.process.send_signal(signal.SIGUSR1)  # its fault handler writes where it is, and ends it
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=GRACE_SECONDS)
         self.kill()
-        return worker_failure.hung(self.patience, self.phase, self._stderr(), self.spec.file)
+        return worker_failure.hung(seconds, self.phase, self._stderr(), self.spec.file)
 
     def _end_out_of_memory(self, room: Room) -> Failure:
         size = self.rss()

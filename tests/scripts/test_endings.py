@@ -11,6 +11,17 @@ from devbench_process import run_devbench
 
 PROGRAMS = Path(__file__).parent / "programs"
 
+COMPUTE = """import time
+
+import tensorflow as tf
+
+end = time.monotonic() + 40
+while time.monotonic() < end:
+    pass
+
+"""
+"""Lines that use the CPU and report nothing."""
+
 
 @pytest.mark.timeout(600)
 def test_a_training_without_an_end_is_stopped_even_if_it_catches_every_exception(tmp_path: Path) -> None:
@@ -62,3 +73,22 @@ def test_seeds_and_xla_that_a_script_chooses_are_kept_and_reported(tmp_path: Pat
     printed = result.samples[0].printed
     assert printed is not None
     assert printed.first[0] == f"first number {np.random.RandomState(3).rand()}"
+
+
+@pytest.mark.timeout(600)
+def test_a_script_that_computes_before_its_first_step_may_be_silent_for_longer(tmp_path: Path) -> None:
+    text = (PROGRAMS / "loop_critic.py").read_text(encoding="utf-8")
+    (tmp_path / "prepares.py").write_text(COMPUTE + text, encoding="utf-8")
+    run = run_devbench(tmp_path, "run", "prepares.py", "--max-processes", "1", "--worker-timeout", "15s")
+    assert run.code == 0, run.text()
+
+
+@pytest.mark.timeout(600)
+def test_a_script_that_waits_before_its_first_step_is_ended(tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text("import time\n\nimport tensorflow as tf\n\ntime.sleep(900)\n", encoding="utf-8")
+    run = run_devbench(tmp_path, "run", "waits.py", "--max-processes", "1", "--worker-timeout", "15s")
+    assert run.code == 1, run.text()
+    (result,) = run.results
+    assert result.failure is not None
+    assert result.failure.kind == "hung"
+    assert result.failure.message.startswith("no training step found in waits.py: the worker was silent for 15 s")
