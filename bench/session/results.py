@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
@@ -11,6 +12,7 @@ from bench.analyse.warnings import add_warnings
 from bench.backends import recorded_prefixes
 from bench.config.settings import RunSettings
 from bench.machine.environment import host
+from bench.machine.installed import TENSORFLOWS
 from bench.model.environment import Environment
 from bench.model.failure import Failure
 from bench.model.plan import Group
@@ -50,11 +52,15 @@ def new_results(group: Group, settings: RunSettings, design: Design, recorder: R
 
 
 def copy_common(worker: WorkerSample, result: Result) -> None:
-    """Copy from a worker to its result what holds for all processes. A failed placement check fails the result."""
+    """Copy from a worker to its result what holds for all processes.
+
+    The result fails if the step ran on another device, or if the worker imported another TensorFlow.
+    """
     sample = worker.sample
     if worker.events.framework is not None:
         result.environment.framework, result.environment.device = worker.events.framework, worker.events.device
         result.fingerprint = result.environment.fingerprint()
+        result.failure = result.failure or _other_tensorflow(result)
     if result.placement is None and sample.placement is not None:
         result.placement = sample.placement
         if not sample.placement.on_device:
@@ -77,3 +83,21 @@ def conclude(results: Sequence[Result], stop: Stop) -> None:
     check_same_answer(results)
     for result in results:
         add_warnings(result)
+
+
+def _other_tensorflow(result: Result) -> Failure | None:
+    """Return a failure if the worker did not import the TensorFlow of its environment. None if it did."""
+    env, imported = result.spec.env, result.environment.tensorflow
+    installed = next((env.packages[name] for name in TENSORFLOWS if name in env.packages), None) if env else None
+    if env is None or imported is None or installed is None or _release(imported) == _release(installed):
+        return None
+    return Failure(
+        kind="error",
+        message=f"the environment {env.name} has TensorFlow {installed}, but its worker imported {imported}",
+        hint="Another TensorFlow comes first on its import path. Check PYTHONPATH and the folder of the program.",
+    )
+
+
+def _release(version: str) -> list[str]:
+    """Return major, minor and patch. The rest of a version is written in several ways."""
+    return re.findall(r"\d+", version)[:3]

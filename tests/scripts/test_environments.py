@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from devbench_process import run_devbench
 
+from bench.machine.installed import tensorflow
+
 pytestmark = [pytest.mark.once, pytest.mark.timeout(900)]
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -45,6 +47,20 @@ def test_two_versions_of_tensorflow_are_measured_in_one_run(copy: Path, directml
     assert "pydantic" in new.spec.env.packages
     assert "differs: packages: " in run.text()
     assert "differs: TensorFlow: 2." in run.text()
+
+
+def test_a_worker_that_imports_another_tensorflow_than_its_environment_names_fails(copy: Path, tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "fit_arrays.py", tmp_path)
+    (site,) = copy.glob("lib/python*/site-packages")
+    name, installed = tensorflow() or ("", "")
+    info = site / f"{name.replace('-', '_')}-2.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.1.0\n")
+    run = run_devbench(tmp_path, "run", "fit_arrays.py", "--env", f"copy={copy}", *BRIEF)
+    assert run.code == 1, run.text()
+    (result,) = run.results
+    assert result.failure is not None
+    assert result.failure.message == (f"the environment copy has TensorFlow 2.1.0, but its worker imported {installed}")
 
 
 def test_an_environment_is_checked_by_doctor(copy: Path, tmp_path: Path) -> None:
