@@ -107,6 +107,17 @@ def test_the_projection_and_the_measured_training_show_build_and_fit_and_the_tot
     assert trained["from a cold start"] == "4 min 59 s (projected -1.3%)"
 
 
+@pytest.mark.parametrize(("seconds", "shown"), [(90.0, "1 min 30 s"), (0.5, None), (0.0, None)])
+def test_the_short_table_shows_waits_at_epoch_ends_that_are_much_of_the_training(
+    seconds: float, shown: str | None
+) -> None:
+    projection = result().projection
+    assert projection is not None
+    waits = projection.model_copy(update={"epoch_end_wait_seconds": seconds})
+    cells = rows(brief(result(projection=waits)), table.BRIEF_LABELS)
+    assert cells.get("waits at epoch ends") == shown
+
+
 def test_misplaced_operations_are_shown() -> None:
     cells = rows(verbose(result(placement=misplaced())))
     assert cells["where it ran"] == "NOT on CPU:0: 2 operations on CPU:1"

@@ -11,11 +11,22 @@ from bench.render.fields.field import Field, priced
 
 PROJECTED, MEASURED = "whole training, projected", "whole training, measured"
 
+LEAST_WAITS = 0.05
+"""Share of the projected training from which the waits at the ends of epochs are shown."""
+
 Scope = Literal["build_and_fit", "total"]
 
 
 def _projected(name: str) -> Callable[[Result], Any]:
     return lambda result: getattr(result.projection, name) if result.projection else None
+
+
+def _waits(result: Result) -> float | None:
+    """Read the seconds of the projected waits at the ends of epochs. None if they are a small part of the training."""
+    projection = result.projection
+    if projection is None or projection.epoch_end_wait_seconds <= LEAST_WAITS * projection.build_and_fit_seconds.value:
+        return None
+    return projection.epoch_end_wait_seconds
 
 
 def _measured_time(scope: Scope) -> Callable[[Result], tuple[float, float] | None]:
@@ -54,11 +65,11 @@ FIELDS = (
     Field(
         "epoch_end_wait_seconds",
         "waits at epoch ends",
-        lambda result: (result.projection.epoch_end_wait_seconds if result.projection else None) or None,
+        _waits,
         numbers.time,
         PROJECTED,
         "s",
-        brief="of it, waits at epoch ends",
+        brief="waits at epoch ends",
     ),
     Field(
         "cost",
