@@ -24,13 +24,14 @@ from bench.model.interval import Interval
 from bench.model.result import Result
 
 
-def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Comparison:
+def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings: bool = True) -> Comparison:
     """Compare two results, fair or not. Check `Comparison.unfair` before you show the verdict.
 
     Args:
         base: the baseline.
         other: the result that is called faster or slower.
         threshold: smallest relative difference that matters.
+        trainings: whether to find the break-even of the whole trainings, which takes most of the time.
     """
     diffs = differences(base, other)
     unit, factor = unit_of(base, other)
@@ -54,7 +55,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD) -> Compar
         threshold=threshold,
         needed_units=units_for_verdict(ratio, threshold, prior_freedom) if ratio and word == "undecided" else None,
         phases=_phases(base, other, paired),
-        break_even=break_even(base, other, paired, _unequal_examples(base, other)),
+        break_even=break_even(base, other, paired, _unequal_examples(base, other)) if trainings else None,
         differences=diffs,
     )
 

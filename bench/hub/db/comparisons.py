@@ -37,14 +37,14 @@ class CachedComparison(Record):
     comparison: Comparison
 
 
-def comparison(baseline: Result, other: Result, threshold: float) -> Comparison:
-    """Compare two results.
+def comparison(baseline: Result, other: Result, threshold: float, trainings: bool = True) -> Comparison:
+    """Compare two results. The arguments are those of `bench.analyse.compare.compare`.
 
     Raises:
         Problem: their figures cannot be compared at all.
     """
     try:
-        return compare(baseline, other, threshold)
+        return compare(baseline, other, threshold, trainings)
     except FIGURE_ERRORS as error:
         raise Problem(
             422, "not-comparable", f"cannot compare the figures of '{baseline.id}' and '{other.id}': {error}"
@@ -54,7 +54,9 @@ def comparison(baseline: Result, other: Result, threshold: float) -> Comparison:
 def comparisons(
     database: Database, pairs: Sequence[tuple[IdPair, IdPair]], threshold: float
 ) -> dict[IdPair, Comparison]:
-    """Return the comparisons of many pairs, by their digests. A pair that cannot be compared is left out.
+    """Return the comparisons of many pairs, by their digests, without the break-even of the trainings.
+
+    A pair that cannot be compared is left out.
 
     Args:
         database: of the results.
@@ -88,7 +90,7 @@ def _compare(database: Database, pairs: Iterable[tuple[IdPair, IdPair]], thresho
 
         for (baseline, other), digests in pairs:
             try:
-                computed[digests] = comparison(read(baseline), read(other), threshold)
+                computed[digests] = comparison(read(baseline), read(other), threshold, trainings=False)
             except Problem:  # removed in the meantime, of another schema version, or not comparable
                 continue
     return computed

@@ -19,7 +19,10 @@ MANY = 10
 """If more requests than these wait for a thread, a value may be old."""
 
 BUSY_AGE = 5.0
-"""How old the value may be then, in seconds. So a busy hub does not compute it all the time."""
+"""How old the value may be then, in seconds. A value that takes long to compute may be older."""
+
+BUSY_SHARE = 0.1
+"""Largest share of the time in which a busy hub computes a value again."""
 
 
 class Cached(Generic[T]):
@@ -28,23 +31,26 @@ class Cached(Generic[T]):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cached: tuple[tuple[int, int], float, T] | None = None
+        self._seconds = 0.0  # that the last computation took
 
     def get(self, version: tuple[int, int], compute: Callable[[], T]) -> T:
         """Return the value. If the version has changed, one thread computes it while the others wait.
 
         A value whose thread started after the request arrived is new enough, whatever has changed since. While many
-        requests wait, a value of the last `BUSY_AGE` seconds is new enough too. Then no request waits for a newer one.
+        requests wait, a value of the last seconds is new enough too. Then no request waits for a newer one.
         """
         now = time.monotonic()
         start = START.get(now)
         oldest = ARRIVAL.get(now)
         if WAITING.get(0) > MANY:
-            oldest = min(oldest, now - BUSY_AGE)
+            oldest = min(oldest, now - max(BUSY_AGE, self._seconds / BUSY_SHARE))
         cached = self._cached
         if cached is not None and (cached[0] == version or cached[1] >= oldest):
             return cached[2]
         with self._lock:
             cached = self._cached
             if cached is None or (cached[0] != version and cached[1] < oldest):
+                began = time.monotonic()
                 cached = self._cached = (version, start, compute())
+                self._seconds = time.monotonic() - began
             return cached[2]
