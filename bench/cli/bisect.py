@@ -35,9 +35,9 @@ def bisect(
 ) -> None:
     """Find the version or commit that made a program slower.
 
-    Searches the versions of a package, or the commits of a repository, between a fast end and a slow one. Each races
-    a good one, interleaved, until the verdict is settled. What does not run is skipped. If you run the same command
-    again after an interruption, it continues.
+    Searches the versions of a package, or the commits of a repository, between a fast end and a slow one. Measures
+    each that it tests interleaved with a good one, until the verdict is settled. Skips those that do not run. If you
+    run the same command again after an interruption, it continues.
     """
     from bench import api
 

@@ -42,8 +42,8 @@ def explain(
     """Find out where the time goes and what makes a program faster.
 
     Measures the program in a series of loops. Each loop leaves out one more thing, such as the input. Then tries
-    changes to the program, one at a time (what-ifs). --max-time limits the whole explanation. The output says what was
-    left out for lack of time.
+    what-ifs: single changes to the program or its settings, and the best of them together. --max-time limits the whole
+    explanation. The output says what was left out for lack of time.
     """
     from bench import api
 

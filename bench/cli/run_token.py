@@ -22,8 +22,8 @@ def run_token(
 ) -> None:
     """Make a token that may only write the results of one run.
 
-    A measured program can read the token of its run. This token lets it write no other run, and read nothing that needs
-    a password. Use it with the same --run-id.
+    A measured program can read the token of its run. With this token, the program cannot write to other runs, and
+    cannot read anything that needs a password. Use it with the same --run-id.
     """
     from bench.publish.hub import run_token as run_tokens
     from bench.publish.hub.token import token

@@ -78,15 +78,19 @@ class SelectionOptions(BaseModel):
         "interpreter. Repeat it to compare several, interleaved. The environments need TensorFlow, but not devbench.",
     )
     case: Names = Field(
-        (), description="Cases of the workload to measure. Several are interleaved. Default: all cases."
+        (),
+        description="Cases of the workload to measure. Several are interleaved. Default: all cases that agree with "
+        "--param.",
     )
     param: Assignments = Field({}, description="Parameter of the workload, such as batch=64. Repeat it to set several.")
     change: WhatIfNames = Field((), description="What-ifs to apply, separated by commas, such as cache,prefetch.")
-    compare: bool = Field(False, description="Measure several workload files, interleaved, and compare them.")
+    compare: bool = Field(
+        False, description="Measure several programs (scripts or workload files), interleaved, and compare them."
+    )
     vary: Assignments = Field(
         {},
         description="Measure several values of one option or parameter, interleaved. Examples: "
-        "dtype=float32,mixed_bfloat16, xla=on,off, threads=1,2, batch=32,256.",
+        "dtype=float32,mixed_bfloat16; xla=on,off; threads=1,2; batch=32,256.",
     )
 
 
@@ -94,10 +98,11 @@ class MeasurementOptions(BaseModel):
     """How to measure."""
 
     target_error: Share = Field(
-        0.03, description="Stop when the step time is known to ± this share, with 95% confidence."
+        0.03, description="Stop when half the 95% interval is at most this share of the step time."
     )
     threshold: Share = Field(
-        THRESHOLD, description="Smallest difference that matters. Comparisons measure until they can detect it."
+        THRESHOLD,
+        description="Smallest difference that matters. A run that compares stops when every verdict is settled.",
     )
     max_time: Seconds = Field(
         90.0,
