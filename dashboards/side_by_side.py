@@ -55,14 +55,16 @@ def selected(metric: str, *labels: str) -> str:
     return f"{per_result(metric, *labels)} * on (key) {WITH_LABELS}"
 
 
-def newest(labels: str, where: str) -> str:
+def newest(labels: str, where: str, more: str = "") -> str:
     """Return the newest result per set of labels. A pool that gets other CPUs leaves old keys behind.
 
     Args:
         labels: Labels of the info metric, separated by commas.
         where: Selects info metrics.
+        more: Further labels that the result keeps, after a comma.
     """
-    joined = f"on (key) group_left ({labels}) max by (key, {labels}) ({INFO}{{{where}}})"
+    kept = labels + more
+    joined = f"on (key) group_left ({kept}) max by (key, {kept}) ({INFO}{{{where}}})"
     return f"topk by ({labels}) (1, {per_result('timestamp_seconds')} * {joined})"
 
 
@@ -114,41 +116,53 @@ def linked(title: str, description: str, unit: str, query: Query) -> Any:
     return bars(title, description, unit, query).data_links([history("${__field.labels.key}")])
 
 
-WITH_WORKERS = (
-    f"group_left ({INFO_LABELS}, workers, scaling_key) "
-    f'max by (key, {INFO_LABELS}, workers, scaling_key) ({INFO}{{{SELECTED}, workers!=""}})'
-)
-"""Joins a metric with the labels of its result, if it is a run of a scaling study."""
-
-SAME_PROGRAM = "scaling_key, backend, pool"
+SAME_PROGRAM = "scaling_key, backend, device, pool"
 """Labels that the runs of a program with one worker and with several have in common."""
+
+OF_STUDIES = f'{SELECTED}, scaling_key!=""'
+"""Selects the runs of scaling studies. An older hub has no scaling key."""
+
+RUN_LABELS = f"{INFO_LABELS}, device, workers, scaling_key"
+
+
+def with_workers_labels() -> str:
+    """Return what joins a metric with the labels of its result, if it is a run of the newest scaling study.
+
+    A program that was changed, or runs on other machines of its pool, leaves old runs behind.
+    """
+    runs = f"max by (key, {RUN_LABELS}) ({INFO}{{{OF_STUDIES}}})"
+    newest_runs = newest(f"{INFO_LABELS}, workers, scaling_key, device", OF_STUDIES)
+    newest_programs = newest(INFO_LABELS, OF_STUDIES, ", scaling_key, device")
+    same = f"{INFO_LABELS}, scaling_key, device"
+    return f"group_left ({RUN_LABELS}) ({runs} and on (key) {newest_runs} and on ({same}) {newest_programs})"
 
 
 def of_one_worker(value: str) -> str:
-    """Return a value of the newest run with one worker, per program, backend and pool."""
+    """Return a value of the newest run with one worker, per program, backend, device and pool."""
     labels = f"group_left ({SAME_PROGRAM})"
-    where = f'{SELECTED}, workers=~"1 (worker|replica)"'
+    where = f'{OF_STUDIES}, workers=~"1 (worker|replica)"'
     newest_run = f"group by (key, {SAME_PROGRAM}) ({newest(SAME_PROGRAM, where)})"
     return f"max by ({SAME_PROGRAM}) (({value}) * on (key) {labels} {newest_run})"
 
 
 def scaling_panels() -> list[Any]:
     """Return the throughput and the efficiency of the runs of scaling studies."""
-    rate, step = per_result("examples_per_second"), per_result("step_seconds")
-    rates = f"{rate} * on (key) {WITH_WORKERS}"
-    low = f"{rate} * {step} / {per_result('step_seconds_high')} * on (key) {WITH_WORKERS}"
-    high = f"{rate} * {step} / {per_result('step_seconds_low')} * on (key) {WITH_WORKERS}"
-    workers = f"{per_result('workers')} * on (key) {WITH_WORKERS}"
-    ideal = f"{workers} * on ({SAME_PROGRAM}) group_left () {of_one_worker(rate)}"
-    efficiency = f"{rates} / on (key) group_left () ({ideal})"
-    lines = {"": rates, ", low": low, ", high": high, ", ideal": f"max without (key, workers) ({numbered(ideal)})"}
+    rate, step, labels = per_result("examples_per_second"), per_result("step_seconds"), with_workers_labels()
+    low, high = (f"{rate} * {step} / {per_result(f'step_seconds_{bound}')}" for bound in ("high", "low"))
+    named = (ending(value, suffix) for value, suffix in ((rate, ""), (low, ", low"), (high, ", high")))
+    measured = f"({' or '.join(named)}) * on (key) {labels}"
+    ideal = f"{per_result('workers')} * on (key) {labels} * on ({SAME_PROGRAM}) group_left () {of_one_worker(rate)}"
+    # Strong and weak scaling have the same ideal.
+    ideal_line = ending(f"max without (key, workers) ({numbered(ideal)})", ", ideal")
+    efficiency = f"{rate} * on (key) {labels} / on (key) group_left () ({ideal})"
     return [
         curve(
             "Throughput by number of workers",
             "Examples per second of all workers together, at the typical step, with the bounds of its 95% interval. "
-            "The ideal is the throughput of one worker, multiplied by the number of workers.",
+            "The ideal is the throughput of one worker, multiplied by the number of workers. A line of weak scaling "
+            "begins at two workers.",
             "suffix:examples/s",
-            " or ".join(line(value, suffix) for suffix, value in lines.items()),
+            f"{line(measured)} or {line(ideal_line)}",
             "count",
             "workers",
         ).no_value("No result with several workers"),
@@ -164,22 +178,26 @@ def scaling_panels() -> list[Any]:
     ]
 
 
+def ending(value: str, suffix: str) -> str:
+    """Return a value with the label `suffix`, the end of the name of its line in a chart."""
+    return f'label_replace({value}, "suffix", "{suffix}", "", "")'
+
+
 def numbered(value: str) -> str:
     """Return a value of runs with workers, with their number of workers as the label `count`."""
     return f'label_replace({value}, "count", "$1", "workers", "([0-9]+) .*")'
 
 
-def line(value: str, suffix: str) -> str:
+def line(value: str) -> str:
     """Return a value of runs with workers, with the label `what`, which names its line in a chart.
 
     Args:
-        value: Query with the labels of results, `workers` or `count`, and maybe `scaling_key`.
-        suffix: The end of the name.
+        value: Query with the labels of results, `workers` or `count`, and `suffix`.
     """
     names = ", ".join(f'"{name}"' for name in RESULT_LABELS)
     named = f'label_join({numbered(value)}, "what", " ", {names})'
     weak = f'label_replace({named}, "scaling", ", weak", "workers", ".*weak.*")'
-    return f'label_join(label_replace({weak}, "suffix", "{suffix}", "", ""), "what", "", "what", "scaling", "suffix")'
+    return f'label_join({weak}, "what", "", "what", "scaling", "suffix")'
 
 
 def dashboard() -> Dashboard:

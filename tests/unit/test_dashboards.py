@@ -169,6 +169,53 @@ def test_the_latest_result_of_each_device_is_compared_with_the_latest_result_of_
     check_expressions([{"interval": "1m", "input_series": input_series, "promql_expr_test": tests}], tmp_path)
 
 
+@pytest.mark.needs("prometheus")
+def test_the_scaling_panels_compare_the_newest_runs_of_one_program_on_one_device(tmp_path: Path) -> None:
+    results = [  # key, device, workers, scaling key, timestamp, examples/s
+        ("one", "T4", "1 worker", "new", 10, 100),
+        ("two", "T4", "2 workers", "new", 11, 180),
+        ("two weak", "T4", "2 workers (weak)", "new", 12, 190),
+        ("two before a change", "T4", "2 workers", "old", 1, 999),
+        ("one on other CPUs", "T4", "1 worker", "new", 2, 7),
+        ("two on another device", "L4", "2 workers", "new", 3, 500),
+    ]
+    input_series = []
+    for key, device, workers, scaling_key, timestamp, rate in results:
+        labels = (
+            f'workload="cifar", backend="cuda", pool="p", loop="step", dtype="float32", device="{device}", '
+            f'workers="{workers}", scaling_key="{scaling_key}"'
+        )
+        metrics = {
+            f"info{{{labels}, ": 1, "timestamp_seconds{": timestamp, "examples_per_second{": rate, "step_seconds{": 1,
+            "step_seconds_low{": 0.8, "step_seconds_high{": 1.25, "workers{": int(workers[0]),
+        }  # fmt: skip
+        for name, value in metrics.items():
+            for hub in ("1", "2"):
+                series = f'devbench_result_{name}key="{key}", instance="{hub}"}}'
+                input_series.append({"series": series, "values": f"{value}x20"})
+    line = "cifar cuda p step float32"
+    curve = {
+        (line, "1"): 100, (f"{line}, low", "1"): 80, (f"{line}, high", "1"): 125,
+        (line, "2"): 180, (f"{line}, low", "2"): 144, (f"{line}, high", "2"): 225,
+        (f"{line}, weak", "2"): 190, (f"{line}, weak, low", "2"): 152, (f"{line}, weak, high", "2"): 237.5,
+        (f"{line}, ideal", "1"): 100, (f"{line}, ideal", "2"): 200,
+    }  # fmt: skip
+    efficiency = {"1 worker": 1, "2 workers": 0.9, "2 workers (weak)": 0.95}
+    tests = []
+    for title, names, values in (
+        ("Throughput by number", ("what", "count"), curve.items()),
+        ("Efficiency by number", ("workers",), [((workers,), value) for workers, value in efficiency.items()]),
+    ):
+        expression = with_defaults(panel_of("side-by-side", title)["targets"][0]["expr"])
+        samples = []
+        for labels, value in values:
+            pairs = ", ".join(f'{name}="{label}"' for name, label in zip(names, labels, strict=True))
+            samples.append({"labels": f"{{{pairs}}}", "value": value})
+        query = f"sum by ({', '.join(names)}) ({expression})"
+        tests.append({"expr": query, "eval_time": "10m", "exp_samples": samples})
+    check_expressions([{"interval": "1m", "input_series": input_series, "promql_expr_test": tests}], tmp_path)
+
+
 @pytest.mark.needs("grafana-sdk")
 def test_a_new_metric_of_a_run_changes_no_dashboard(monkeypatch: pytest.MonkeyPatch) -> None:
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
