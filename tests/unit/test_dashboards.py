@@ -208,8 +208,8 @@ def test_the_scaling_panels_compare_the_newest_runs_of_one_program_on_one_device
     ):
         expression = with_defaults(panel_of("side-by-side", title)["targets"][0]["expr"])
         samples = []
-        for labels, value in values:
-            pairs = ", ".join(f'{name}="{label}"' for name, label in zip(names, labels, strict=True))
+        for cell, value in values:
+            pairs = ", ".join(f'{name}="{label}"' for name, label in zip(names, cell, strict=True))
             samples.append({"labels": f"{{{pairs}}}", "value": value})
         query = f"sum by ({', '.join(names)}) ({expression})"
         tests.append({"expr": query, "eval_time": "10m", "exp_samples": samples})
