@@ -10,7 +10,7 @@ import contextlib
 import json
 import time
 
-STEPS = 2000
+STEPS = 500
 ROUNDS = 2
 
 

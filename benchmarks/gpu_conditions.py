@@ -172,12 +172,14 @@ def copied(output: Output) -> Iterator[Condition]:
 
 
 def swept(output: Output) -> Iterator[Condition]:
-    """Every point of every curve was measured."""
+    """Every point of every curve was measured, and the time did not end before the last one."""
     yield ended_with(output)
-    curves = (output.document.get("sweep") or {}).get("curves", [])
+    sweep = output.document.get("sweep") or {}
+    curves = sweep.get("curves", [])
+    unfinished = sweep.get("incomplete_reason")
     yield Condition("there is a curve for each backend", len(curves) == (2 if output.gpu else 1), str(len(curves)))
     failed = [point["failure"] or "" for curve in curves for point in curve["points"] if not point["step_seconds"]]
-    yield Condition("every point was measured", not failed, "; ".join(failed))
+    yield Condition("every point was measured", not failed and not unfinished, unfinished or "; ".join(failed))
 
 
 def out_of_memory(output: Output) -> Iterator[Condition]:

@@ -140,12 +140,14 @@ def test_an_explanation_adds_up_and_its_trace_shows_the_gpu() -> None:
 
 
 def test_a_sweep_measures_every_point_of_both_curves() -> None:
-    def sweep(*steps: dict[str, Any] | None) -> dict[str, Any]:
+    def sweep(*steps: dict[str, Any] | None, incomplete: str | None = None) -> dict[str, Any]:
         points = [{"step_seconds": step, "failure": None if step else "planted"} for step in steps]
-        return {"sweep": {"curves": [{"points": points}, {"points": points}]}}
+        return {"sweep": {"curves": [{"points": points}, {"points": points}], "incomplete_reason": incomplete}}
 
     assert not_held(conditions.swept, sweep({"value": 1.0})) == []
     assert not_held(conditions.swept, sweep({"value": 1.0}, None)) == ["every point was measured"]
+    stopped = sweep({"value": 1.0}, incomplete="the time limit was reached")  # other points are not in it
+    assert not_held(conditions.swept, stopped) == ["every point was measured"]
 
 
 def test_a_failed_check_of_doctor_and_times_that_do_not_repeat_fail() -> None:
