@@ -134,7 +134,7 @@ def _add_early_end_warning(result: Result) -> None:
 
 
 def _add_target_warning(result: Result, stop: Stop) -> None:
-    if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes"):
+    if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes") or not stop.trials:
         return
     precision = "was measured in only one process" if stop.error is None else f"is known {uncertainty(stop.error)}"
     if stop.error_of == "ratio":

@@ -163,6 +163,11 @@ class ExplainStudy:
             raise not_measured(program, first)
         if all(sample.failure is not None for sample in first.samples):
             limit = numbers.whole_seconds(self.sessions.budget.limit)
+            if registry.is_script(self.workload) and first.recognition is None:
+                raise RunFailed(
+                    f"no training step found in {program.spec.title} within {limit}",
+                    "If it prepares for that long, use a longer --max-time. Otherwise, use the script on less data.",
+                )
             raise RunFailed(
                 f"{limit} is too short to explain {program.spec.label}: its first process was not ready",
                 "Leave out --max-time, or use a longer one.",

@@ -41,6 +41,7 @@ def test_a_training_without_an_end_is_stopped_even_if_it_catches_every_exception
     (warning,) = (warning for warning in result.warnings if warning.key == "script-settings")
     assert "threads within an operation 1 instead of 2" in warning.message
     assert "tf.device('/GPU:0') in endless.py, line 21" in warning.message
+    assert "/CPU:0" not in warning.message
 
 
 @pytest.mark.essential
@@ -81,6 +82,15 @@ def test_a_script_that_computes_before_its_first_step_may_be_silent_for_longer(t
     (tmp_path / "prepares.py").write_text(COMPUTE + text, encoding="utf-8")
     run = run_devbench(tmp_path, "run", "prepares.py", "--max-processes", "1", "--worker-timeout", "15s")
     assert run.code == 0, run.text()
+
+
+@pytest.mark.timeout(600)
+def test_an_explanation_of_a_script_without_a_step_ends_in_time_and_says_so(tmp_path: Path) -> None:
+    computes = "import tensorflow as tf\n\nwhile True:\n    sum(range(10**6))\n"
+    (tmp_path / "computes.py").write_text(computes, encoding="utf-8")
+    run = run_devbench(tmp_path, "explain", "computes.py", "--max-time", "15s")
+    assert run.code == 1, run.text()
+    assert "no training step found in computes within 15 s" in " ".join(run.err.split())
 
 
 @pytest.mark.timeout(600)

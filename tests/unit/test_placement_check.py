@@ -42,7 +42,13 @@ def node(op: str, device: str, dtype: int | None = None, name: str = "", key: st
 
 
 def test_all_spellings_of_a_device_are_shortened_to_one() -> None:
-    for spelling in ("/job:localhost/replica:0/task:0/device:GPU:0", "/device:GPU:0", "GPU:0", "/device:gpu:0"):
+    for spelling in (
+        "/job:localhost/replica:0/task:0/device:GPU:0",
+        "/device:GPU:0",
+        "GPU:0",
+        "/device:gpu:0",
+        "/GPU:0",
+    ):
         assert short(spelling) == "GPU:0"
 
 

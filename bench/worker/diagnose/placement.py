@@ -105,9 +105,9 @@ def judge(nodes: Iterable[Any], requested: str, method: str) -> Placement:
 
 
 def short(device: str) -> str:
-    """Shorten the name of a device: `/job:localhost/replica:0/task:0/device:CPU:0` is `CPU:0`."""
+    """Shorten the name of a device: `/job:localhost/replica:0/task:0/device:CPU:0` and `/cpu:0` are `CPU:0`."""
     match = re.search(r"device:(\w+:\d+)", device, re.IGNORECASE)
-    return match.group(1).upper() if match else device.upper()
+    return match.group(1).upper() if match else device.lstrip("/").upper()
 
 
 def is_carrier(node: Any, received: Set[str]) -> bool:

@@ -20,5 +20,7 @@ while True:
     try:
         with tf.device("/GPU:0"):
             train_step(tf.ones((16, 8)))
+        with tf.device("/CPU:0"):
+            tf.ones(1)
     except BaseException as error:
         print("caught", type(error).__name__)
