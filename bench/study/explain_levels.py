@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bench import registry
 from bench.analyse import stats
-from bench.analyse.explain import own_time
+from bench.analyse.explain import own_time, utilization
 from bench.analyse.explain.caveats import caveats
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.ladder import ladder
@@ -15,6 +15,7 @@ from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.wall_time import wall_time
 from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.analyse.summary import summarize
+from bench.backends import capabilities
 from bench.errors import RunFailed
 from bench.model.explanation import Explanation
 from bench.model.loops import BARE
@@ -124,6 +125,8 @@ def read_ladder(
         profile=measured[0].profile,
         caveats=caveats(measured),
     )
+    if capabilities(program.spec.backend).gpu:
+        explanation.findings += utilization.idle_gpu(explanation)
     if explanation.profile is not None:
         explanation.disagreements = disagreements(explanation.profile, parts, rest, explanation.step_seconds)
     return explanation, measured

@@ -137,6 +137,17 @@ def test_a_part_of_many_loops_is_a_cause_only_if_there_is_no_other_one() -> None
     assert [change.share for change in concluded(parts=[many]).answer] == [0.6]
 
 
+def test_a_cause_with_its_own_share_comes_before_one_that_shares_the_difference_of_many_loops() -> None:
+    many = part("what the loop fused leaves out", "as-written", "fused", 0.43)
+    converted = Finding(
+        cause="float64", sentence="Batches arrive as float64.", evidence="", share=0.43,
+        parts=["own loop", "fit", "input", "copies", "dispatch"],
+    )  # fmt: skip
+    read = Finding(cause="per-step synchronization", sentence="", evidence="", share=0.13, estimated=True)
+    document = concluded(findings=[converted, read], parts=[many])
+    assert [change.name for change in document.answer] == ["per-step synchronization", "float64"]
+
+
 def test_small_findings_and_consequences_of_the_main_cause_are_details() -> None:
     minor = [
         Finding(cause="too little parallelism", sentence="Idle.", evidence="x", share=None),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from synthetic import explanation, ladder_results, profile, result
 
+from bench.analyse.explain import utilization
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
@@ -21,6 +24,21 @@ EXPLANATION = explanation(ladder_results())
 
 def differences(profile: Profile) -> list[str]:
     return disagreements(profile, EXPLANATION.parts, EXPLANATION.rest_share, EXPLANATION.step_seconds)
+
+
+def test_a_gpu_that_waits_for_the_host_is_a_finding_with_the_share_of_the_untraced_step() -> None:
+    waits = {"step_seconds": 0.0134, "device_share": 0.0594, "input_share": 0.0, "host_share": 0.87}
+    document = EXPLANATION.model_copy(update={"profile": profile(**waits)})
+    (finding,) = utilization.idle_gpu(document)
+    assert finding.share == pytest.approx(1 - 0.0594 * 1.34, abs=0.001)
+    assert finding.sentence.startswith("The GPU runs no kernel during 92% of the step.")
+    assert {"batch", "xla"} <= set(finding.what_ifs)
+
+
+@pytest.mark.parametrize("changes", [{"device_share": 0.6}, {"device_share": None}, {"input_share": 0.5}])
+def test_a_gpu_that_computes_or_waits_for_input_is_not_called_idle(changes: dict[str, float | None]) -> None:
+    traced: dict[str, Any] = {"device_share": 0.1, "input_share": 0.0, **changes}
+    assert not [*utilization.idle_gpu(EXPLANATION.model_copy(update={"profile": profile(**traced)}))]
 
 
 def test_a_trace_that_agrees_with_the_ladder_gives_no_sentence() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from bench import whatif
-from bench.analyse.explain import shares, utilization
-from bench.analyse.explain.surroundings import surroundings
+from bench.analyse.explain import shares, surroundings, utilization
 from bench.model.explanation import (
     BETWEEN_EPOCHS,
     FIRST_STEPS,
@@ -52,11 +51,21 @@ class _Cause:
     def weight(self, steps: float) -> float:
         """Return the weight that causes are sorted by: the measured saving, or half of the share that no what-if saved.
 
+        A share that several parts of the step have together is divided among them.
+
         Args:
             steps: the share of the time of an epoch that its steps take.
         """
-        left = UNTRIED * ((self.share or 0.0) - self.saving)
+        left = UNTRIED * ((self.share or 0.0) / self._sharers - self.saving)
         return max(self.saving, left) * self._scale(steps)
+
+    @property
+    def _sharers(self) -> int:
+        """The number of things that its share may belong to. Loops that differ in much say little about one cause."""
+        source = self.source
+        if not isinstance(source, Finding) or source.cause == surroundings.CAUSE:
+            return 1
+        return len(source.parts) if len(source.parts) > MOST_STEP_PARTS else 1
 
     def part_of_time(self, steps: float) -> float:
         """Return the share of all time that the cause takes, 1 if it is not known.
@@ -76,7 +85,7 @@ def conclude(explanation: Explanation) -> None:
 
     No fix proposes what was measured without gain.
     """
-    explanation.findings += surroundings(explanation)
+    explanation.findings += surroundings.surroundings(explanation)
     _mark_details(explanation)
     steps = explanation.steps_share
     causes = [cause for cause in _causes(explanation) if cause.part_of_time(steps) >= USEFUL_GAIN]

@@ -28,9 +28,6 @@ FIT_BETWEEN_MIN_SHARE = 0.2
 MOSTLY_OWN_WORK = 0.5
 """If callbacks and validation take this share of the time between epochs, they explain it, and `fit` does not."""
 
-MOSTLY_INPUT = 0.3
-"""Share of a step above which its input explains why CPUs are idle."""
-
 FIT_MIN_SHARE = 0.02
 """Smallest share of a step for which a call of `fit` is a finding."""
 
@@ -70,7 +67,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     called = {name for callback in callbacks.in_steps(samples)[1] for name in callback.calls}
     if called:  # the callback's own finding says so
         base_findings = [f for f in base_findings if f.cause != own_time.NEW_DATASET]
-    if sum(finding.share or 0.0 for finding in inputs) > MOSTLY_INPUT or antipatterns.retraced(samples):
+    if sum(finding.share or 0.0 for finding in inputs) > utilization.MOSTLY_INPUT or antipatterns.retraced(samples):
         # CPUs are idle because they wait for input, or for Python that traces.
         base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]
     return [

@@ -11,6 +11,8 @@ from bench.model.step_parts import STEP_PARTS
 MIN_SHARE = 0.3
 """If at least this share of the step is surely not computing, that is a finding."""
 
+CAUSE = "time around the computing"
+
 MOST_NAMES = 3
 
 
@@ -30,7 +32,7 @@ def surroundings(explanation: Explanation) -> Iterator[Finding]:
     listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     trials = f"{explanation.trials} trial{'' if explanation.trials == 1 else 's'}"
     yield Finding(
-        cause="time around the computing",
+        cause=CAUSE,
         sentence=f"At least {least:.0%} of the step is not computing. Most of it is {listed}, which {trials} cannot "
         "tell apart.",
         evidence=f"the loop {explanation.lowest_level}, which only computes, takes {rest.value:.0%} of the step",

@@ -10,7 +10,7 @@ from bench.analyse.samples import merged_facts
 from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities, has_tensor_cores
 from bench.machine.limits import WHOLE_CPUS
-from bench.model.explanation import Finding
+from bench.model.explanation import Explanation, Finding
 from bench.model.result import Result
 from bench.model.roofline import Roofline
 from bench.model.sample import ProcessSample
@@ -23,6 +23,12 @@ LOWEST_LEVEL_MIN_SHARE = 0.3
 
 BUSY_MIN_SHARE = 0.6
 """Below this share of its threads' time, a step leaves CPUs idle."""
+
+IDLE_MIN_SHARE = 0.5
+"""If a GPU runs no kernel during this share of a step, that is a finding."""
+
+MOSTLY_INPUT = 0.3
+"""If a step waits for input during this share of its time, the input explains why a GPU or CPUs are idle."""
 
 TOO_LITTLE_PARALLELISM = "too little parallelism"
 
@@ -74,6 +80,29 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
             what_ifs=["batch"],
             parts=["computing"],
         )
+
+
+def idle_gpu(explanation: Explanation) -> Iterator[Finding]:
+    """Yield a finding if a trace shows that the GPU runs no kernel during most of a step, and does not wait for input.
+
+    Tracing makes a step longer, but not its kernels.
+    """
+    profile = explanation.profile
+    if profile is None or profile.device_share is None or profile.input_share > MOSTLY_INPUT:
+        return
+    running = profile.device_share * profile.step_seconds
+    idle = 1 - running / explanation.step_seconds
+    if idle < IDLE_MIN_SHARE:
+        return
+    yield Finding(
+        cause="idle GPU",
+        sentence=f"The GPU runs no kernel during {idle:.0%} of the step. It waits for the host to start kernels.",
+        evidence=f"trace of {profile.steps} steps: kernels run for {running * 1e6:.0f} µs of a step; TensorFlow works "
+        f"on the host during {profile.host_share:.0%} of a traced step",
+        what_ifs=["batch", "xla", *([] if explanation.own_step else ["steps-per-execution"])],
+        parts=["dispatch", "computing"],
+        share=idle,
+    )
 
 
 def _uses_tensor_cores(base: Result) -> bool:
