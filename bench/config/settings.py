@@ -110,7 +110,11 @@ class MeasurementOptions(BaseModel):
         "comparing).",
     )
     max_processes: int = Field(30, ge=1, description="Maximum number of processes for each result.")
-    worker_timeout: Seconds = Field(120.0, description="Stop a process that sends nothing for this long.")
+    worker_timeout: Seconds = Field(
+        120.0,
+        description="Stop a process that sends nothing for this long. A script that uses the CPU before its first step "
+        "may be silent for 10m.",
+    )
     full: bool = Field(False, description="Also run the whole training, and compare its time with the projection.")
     profile: Path | None = Field(
         None, description="Folder for a trace of TensorFlow's profiler. Tracing takes one more process."

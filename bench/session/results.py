@@ -88,12 +88,12 @@ def conclude(results: Sequence[Result], stop: Stop) -> None:
 def _other_tensorflow(result: Result) -> Failure | None:
     """Return a failure if the worker did not import the TensorFlow of its environment. None if it did."""
     env, imported = result.spec.env, result.environment.tensorflow
-    installed = next((env.packages[name] for name in TENSORFLOWS if name in env.packages), None) if env else None
-    if env is None or imported is None or installed is None or _release(imported) == _release(installed):
+    installed = [env.packages[name] for name in TENSORFLOWS if name in env.packages] if env else []
+    if env is None or imported is None or not installed or _release(imported) in map(_release, installed):
         return None
     return Failure(
         kind="error",
-        message=f"the environment {env.name} has TensorFlow {installed}, but its worker imported {imported}",
+        message=f"the environment {env.name} has TensorFlow {installed[0]}, but its worker imported {imported}",
         hint="Another TensorFlow comes first on its import path. Check PYTHONPATH and the folder of the program.",
     )
 

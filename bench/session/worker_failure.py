@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from bench.config.syntax import write_seconds
 from bench.model.failure import SMALLER_BATCH, Failure, fatal_memory_request
 from bench.model.phase import Activity
 
@@ -25,6 +26,10 @@ STARTING = re.compile(
 """Lines that TensorFlow logs whenever it starts on a CPU."""
 
 
+LIMITS = (600.0, 3600.0, 14_400.0)
+"""Values of `--worker-timeout` to suggest, in seconds."""
+
+
 def last_lines(stderr: str) -> list[str]:
     """Return the last lines of a worker's stderr, without those that are not about the user's program."""
     lines = [line for line in stderr.replace("\r", "\n").splitlines() if line.strip()]
@@ -40,10 +45,11 @@ def hung(seconds: float, phase: Activity, stderr: str, file: str | None) -> Fail
         stderr: The end of its stderr.
         file: The user's file, if it ran one.
     """
+    limit = next((limit for limit in LIMITS if limit > seconds), 2 * seconds)
     return Failure(
         kind="hung",
         message=f"the worker was silent for {seconds:g} s{_user_line(stderr, file)} and was ended",
-        hint="If this phase may take that long, raise the limit, for example with --worker-timeout 10m.",
+        hint=f"If this phase may take that long, raise the limit: --worker-timeout {write_seconds(limit)}",
         phase=phase,
         last_lines=last_lines(stderr),
     )

@@ -23,6 +23,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bench.machine import telemetry
 from bench.machine.limits import Room
 from bench.model.failure import Failure
 from bench.model.phase import Activity
@@ -37,6 +38,9 @@ SLOW_SECONDS = 3600.0
 
 PREPARATION_SECONDS = 600.0
 """Seconds of silence allowed while a script prepares its first step. A script without a step may look the same."""
+
+PREPARATION: frozenset[Activity] = frozenset({"starting", "import", "build"})
+"""What a script's worker does before the first step."""
 
 LEAST_BUSY = 0.01
 """Share of one CPU that a script uses while it prepares its first step. One that uses less is hung."""
@@ -180,18 +184,12 @@ class WorkerProcess:
                     deadline = min(deadline + self.patience, began + max(PREPARATION_SECONDS, self.patience))
 
     def _is_preparing(self) -> bool:
-        """Return whether it runs a script that may not have reached its first step. It loads data, for example."""
-        return self._script is not None and self.phase != "steps"
+        """Return whether it runs a script that has not reached its first step. It loads data, for example."""
+        return self._script is not None and self.phase in PREPARATION
 
     def _cpu_seconds(self) -> float:
         """Return the CPU time of the worker and its descendants, including those that have ended."""
-        import psutil
-
-        total = 0.0
-        for process in self._family():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += sum(process.cpu_times()[:4])  # user, system, and both of its children
-        return total
+        return telemetry.cpu_seconds(self.process.pid) or 0.0
 
     def suspend(self) -> None:
         """Stop the process where it is, including its input threads."""

@@ -199,13 +199,13 @@ def epochs_of(rig: Rig) -> int:
     return int(getattr(rig.p, "epochs", 1))
 
 
-def context_of(spec: Spec, device: str, load: Callable[[str], Any]) -> Context:
+def context_of(spec: Spec, device: str, load: Callable[[str], Any] = lambda name: None) -> Context:
     """Return the context of a program.
 
     Args:
         spec: what is measured.
         device: the device under test.
-        load: returns a data set by its name.
+        load: returns a data set by its name. A script loads its data sets itself.
     """
     import numpy as np
 
@@ -217,8 +217,3 @@ def context_of(spec: Spec, device: str, load: Callable[[str], Any]) -> Context:
         seed=spec.seed,
         _load=load,
     )
-
-
-def script_context(spec: Spec, device: str) -> Context:
-    """Return the context of a script, which loads its data sets itself."""
-    return context_of(spec, device, lambda name: None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from devbench_process import run_devbench
 
-from bench.machine.installed import tensorflow
+from bench.machine.installed import tensorflow, tensorflow_version
 
 pytestmark = [pytest.mark.once, pytest.mark.timeout(900)]
 
@@ -74,16 +74,15 @@ def test_an_environment_is_checked_by_doctor(copy: Path, tmp_path: Path) -> None
 def test_an_environment_is_made_of_requirements_and_used_again(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    import tensorflow as tf
-
     shutil.copy(PROGRAMS / "fit_arrays.py", tmp_path)
     cache = tmp_path_factory.mktemp("cache")
-    wanted = f"tensorflow=={tf.__version__}"
+    version = tensorflow_version()
+    wanted = f"tensorflow=={version}"
     run = run_devbench(tmp_path, "run", "fit_arrays.py", "--with", wanted, *BRIEF, XDG_CACHE_HOME=str(cache))
     assert run.code == 0, run.text()
     (result,) = run.results
     assert result.spec.env is not None
-    assert result.spec.env.packages["tensorflow"] == tf.__version__
+    assert result.spec.env.packages["tensorflow"] == version
     assert "devbench-tf" not in result.spec.env.packages
     (made,) = (cache / "devbench" / "environments").iterdir()
     before = made.stat().st_mtime_ns

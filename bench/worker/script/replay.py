@@ -188,13 +188,13 @@ class _Capture:
             self.steps = FunctionCalls(tf, seen, self.target, Captured, strategy)
 
     def _rig(self, defined: Mapping[str, Any], p: Any) -> Any:
-        from bench.worker.rig import Rig, script_context
+        from bench.worker.rig import Rig, context_of
         from bench.worker.what_ifs import WhatIfs
 
         module = ModuleType(self.name)
         module.__dict__.update(__file__=self.place.file, **defined)
         what_ifs = WhatIfs(self._tf, self.spec.what_ifs, self.spec.xla)
-        ctx = script_context(self.spec, self._device)
+        ctx = context_of(self.spec, self._device)
         rig = Rig(self._tf, self.spec, module, p, ctx, self.channel.send, what_ifs, self.member)
         if "model" in defined:
             rig.data, rig.model = defined["data"](), defined["model"]()

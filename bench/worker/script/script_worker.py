@@ -147,7 +147,7 @@ class ScriptWorker:
         """Configure TensorFlow as the spec says, and start to observe it."""
         self.phases.send(PhaseEnded(phase="import", seconds=self.imports.seconds))
         from bench.worker.fit_hook import FitHook
-        from bench.worker.rig import Rig, script_context
+        from bench.worker.rig import Rig, context_of
         from bench.worker.synchronize import Synchronizer
         from bench.worker.tracing import Tracing
         from bench.worker.what_ifs import WhatIfs
@@ -158,7 +158,7 @@ class ScriptWorker:
         stub = ModuleType(self.name)
         stub.__file__ = self.place.file
         what_ifs = WhatIfs(tf, self.spec.what_ifs, self.spec.xla, self.spec.params.get("batch"))
-        ctx = script_context(self.spec, device)
+        ctx = context_of(self.spec, device)
         self.rig = Rig(tf, self.spec, stub, p=None, ctx=ctx, send=self.channel.send, what_ifs=what_ifs)
         self.synchronizer = Synchronizer(tf, device)
         self.hook = FitHook(tf, self.on_first_fit, self.channel.send, what_ifs)
