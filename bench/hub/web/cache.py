@@ -24,6 +24,9 @@ BUSY_AGE = 5.0
 BUSY_SHARE = 0.1
 """Largest share of the time in which a busy hub computes a value again."""
 
+LONGEST_AGE = 60.0
+"""How old a value may be at most, in seconds, however long it takes to compute."""
+
 
 class Cached(Generic[T]):
     """A value computed from the results at one version (`result_queries.version`)."""
@@ -43,7 +46,7 @@ class Cached(Generic[T]):
         start = START.get(now)
         oldest = ARRIVAL.get(now)
         if WAITING.get(0) > MANY:
-            oldest = min(oldest, now - max(BUSY_AGE, self._seconds / BUSY_SHARE))
+            oldest = min(oldest, now - min(LONGEST_AGE, max(BUSY_AGE, self._seconds / BUSY_SHARE)))
         cached = self._cached
         if cached is not None and (cached[0] == version or cached[1] >= oldest):
             return cached[2]

@@ -84,7 +84,7 @@ def _ladder(explanation: Explanation) -> Section:
     )
     figure = Figure(
         "The parts of a step, from the program as written down to the lowest level, with 95% intervals. "
-        "A pale bar is a part that may take no time.",
+        "A light grey bar is a part that may take no time.",
         "Waterfall of the parts of a step: " + "; ".join(f"{bar.label} {bar.text}" for bar in bars) + ".",
         partial(waterfall.draw, bars),
     )

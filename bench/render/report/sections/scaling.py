@@ -93,9 +93,7 @@ def _waterfall(study: ScalingStudy, size: Size, names: Sequence[PartName]) -> li
         bars.append(waterfall.Bar(label, low, reached, text, _kind(part)))
         reached = low
     alt = "; ".join(f"{bar.label} {bar.text}" for bar in bars)
-    caption = (
-        f"The parts of the step of {several}. A pale bar is a part that may take no time. A negative part saves time."
-    )
+    caption = f"The parts of the step of {several}. A light grey bar may take no time. A negative part saves time."
     return [Figure(caption, f"Waterfall of the parts of a step: {alt}.", partial(waterfall.draw, bars))]
 
 
