@@ -15,7 +15,7 @@ from bench.model.spec import Data, Spec, Threads
 from bench.session.block_steps import steps_of_block, steps_of_lead
 from bench.session.worker_process import OutOfTime, WorkerEnded, WorkerProcess
 from bench.session.worker_sample import WorkerSample
-from bench.worker.protocol import Done, Go, PhaseStarted
+from bench.worker.protocol import Done, Go, PhaseStarted, ScriptRun
 
 TIMEOUT = 2.0
 SPEC = Spec(workload="cifar", backend="cpu", threads=Threads(intra=1, inter=1), data=Data(kind="own"))
@@ -64,6 +64,27 @@ def test_a_worker_in_a_slow_phase_may_be_silent_for_longer_until_its_steps_begin
         handle.order(Go())
         with pytest.raises(WorkerEnded, match="silent for 2 s"):
             handle.event()
+
+
+BUSY_SCRIPT = """
+import sys
+sys.stdin.readline()
+print('{"event": "phase-started", "phase": "diagnosis"}', flush=True)
+while True:
+    pass
+"""
+
+
+def test_a_busy_script_that_has_started_its_steps_is_ended_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", BUSY_SCRIPT])
+    handle = WorkerProcess(SPEC, {}, TIMEOUT, script=lambda folder: ScriptRun(file="train.py", folder=str(folder)))
+    try:
+        assert isinstance(handle.event(), PhaseStarted)
+        with pytest.raises(WorkerEnded, match="silent for 2 s"):
+            handle.event()
+    finally:
+        handle.kill()
+        handle.close()
 
 
 def test_a_worker_is_not_waited_for_after_the_last_moment_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
