@@ -56,6 +56,7 @@ class Check:
 
 
 RUN = "-m bench run"
+SCRIPT = "{root}/benchmarks/gpu_training.py"
 CHECKS = (
     Check("doctor", "-m bench doctor --backend {gpu}", conditions.doctor, cpu=True),
     Check("device-scope", "-m benchmarks.device_scope", conditions.device_scope),
@@ -74,6 +75,10 @@ CHECKS = (
         "-m bench explain tabular --case small --no-changes --profile traces --backend {gpu}",
         conditions.explained,
         240,
+    ),
+    Check("script", f"{RUN} {SCRIPT} --backend {{devices}}", conditions.unchanged_script, 60),
+    Check(
+        "explain-script", f"-m bench explain {SCRIPT} --no-changes --backend {{gpu}}", conditions.explained_input, 180
     ),
     Check("peaks", f"{RUN} peaks --backend {{gpu}} --param n={{n}}", conditions.peaks, 90, cpu=True),
     Check("transfer", f"{RUN} transfer --backend {{gpu}}", conditions.copied, 60),

@@ -146,6 +146,25 @@ def explained(output: Output) -> Iterator[Condition]:
         yield Condition("the trace holds the device's kernels", share is not None, str(share))
 
 
+def unchanged_script(output: Output) -> Iterator[Condition]:
+    """A script that names the GPU was measured. Its device counts as a difference on other devices only."""
+    yield from measured(output)
+    for result in output.results:
+        chosen = [warning["message"] for warning in result["warnings"] if warning["key"] == "script-settings"]
+        on_gpu = result["spec"]["backend"] == "cuda"
+        held = not chosen if on_gpu else "/GPU:0" in "".join(chosen)
+        text = "is not a difference" if on_gpu else "is a difference"
+        yield Condition(f"the script's device {text} on {result['spec']['backend']}", held, "; ".join(chosen))
+
+
+def explained_input(output: Output) -> Iterator[Condition]:
+    """The planted slow input of the script comes first."""
+    yield ended_with(output)
+    answer = (output.document.get("explanation") or {}).get("answer", [])
+    named = [change["name"] for change in answer]
+    yield Condition("slow input comes first", named[:1] == ["slow input"], ", ".join(named))
+
+
 def peaks(output: Output) -> Iterator[Condition]:
     """The peaks are known and plausible."""
     yield from measured(output)

@@ -139,6 +139,26 @@ def test_an_explanation_adds_up_and_its_trace_shows_the_gpu() -> None:
     assert not_held(conditions.explained, {}, code=1) == ["the exit code is 0", "there is an explanation"]
 
 
+def test_the_device_of_a_script_is_a_difference_only_where_the_run_asked_for_another() -> None:
+    named = ResultWarning(key="script-settings", message="the script sets by itself: tf.device('/GPU:0') in line 9")
+    cpu = on("cpu").model_copy(update={"warnings": [named]})
+    assert not_held(conditions.unchanged_script, document(cpu, on("cuda"))) == []
+    gpu = on("cuda").model_copy(update={"warnings": [named]})
+    assert not_held(conditions.unchanged_script, document(on("cpu"), gpu)) == [
+        "the script's device is a difference on cpu",
+        "the script's device is not a difference on cuda",
+    ]
+
+
+def test_the_planted_slow_input_of_the_script_must_come_first() -> None:
+    def answer(*names: str) -> dict[str, Any]:
+        return {"explanation": {"answer": [{"name": name} for name in names]}}
+
+    assert not_held(conditions.explained_input, answer("slow input", "partial last batch")) == []
+    assert not_held(conditions.explained_input, answer("float64", "slow input")) == ["slow input comes first"]
+    assert not_held(conditions.explained_input, {}) == ["slow input comes first"]
+
+
 def test_a_sweep_measures_every_point_of_both_curves() -> None:
     def sweep(*steps: dict[str, Any] | None, incomplete: str | None = None) -> dict[str, Any]:
         points = [{"step_seconds": step, "failure": None if step else "planted"} for step in steps]

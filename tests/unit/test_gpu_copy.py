@@ -1,0 +1,66 @@
+"""Libraries for one GPU: code that it runs stays, and all other code is overwritten."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from benchmarks.fatbins import ENTRY, HEADER, MACHINE_CODE, MAGIC, PTX, fatbins, prune
+
+CODE = {(MACHINE_CODE, 80): b"a" * 40, (MACHINE_CODE, 90): b"b" * 24, (PTX, 80): b"c" * 16, (PTX, 90): b"d" * 8}
+
+
+def fatbin(*entries: tuple[int, int]) -> bytes:
+    """Return a fatbin with some entries of `CODE`, whose headers are longer than what is read of them."""
+    body = b"".join(
+        ENTRY.pack(kind, 0, ENTRY.size + 8, len(CODE[kind, capability]), capability) + bytes(8) + CODE[kind, capability]
+        for kind, capability in entries
+    )
+    return HEADER.pack(MAGIC, 1, HEADER.size, len(body)) + body
+
+
+def pruned(tmp_path: Path, data: bytes, capability: int | None) -> bytes:
+    library = tmp_path / "lib.so"
+    library.write_bytes(data)
+    prune(library, capability)
+    result = library.read_bytes()
+    assert len(result) == len(data)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("held", "capability", "kept"),
+    [
+        ([(MACHINE_CODE, 80), (MACHINE_CODE, 90), (PTX, 90)], 90, [(MACHINE_CODE, 90)]),
+        ([(MACHINE_CODE, 80), (PTX, 80), (PTX, 90)], 90, [(PTX, 90)]),
+        ([(MACHINE_CODE, 90), (PTX, 80), (PTX, 90)], 89, [(PTX, 80)]),
+        ([(MACHINE_CODE, 80), (MACHINE_CODE, 90), (PTX, 90)], None, []),
+    ],
+    ids=["machine code", "the newest PTX", "no PTX of a newer GPU", "nothing"],
+)
+def test_only_the_code_that_a_gpu_runs_stays(
+    tmp_path: Path, held: list[tuple[int, int]], capability: int | None, kept: list[tuple[int, int]]
+) -> None:
+    data = b"before" + fatbin(*held) + b"between" + fatbin(*held) + b"after"
+    result = pruned(tmp_path, data, capability)
+    for key, code in CODE.items():
+        assert result.count(code) == (2 if key in kept else 0)
+    assert all(text in result for text in (b"before", b"between", b"after"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [MAGIC, MAGIC + bytes(40), HEADER.pack(MAGIC, 1, HEADER.size, 10**6), HEADER.pack(MAGIC, 1, 16, 30) + bytes(30)],
+)
+def test_what_only_looks_like_a_fatbin_stays_as_it_is(tmp_path: Path, data: bytes) -> None:
+    assert pruned(tmp_path, data, 90) == data
+    assert not [*fatbins(data)]
+
+
+def test_entries_are_read_up_to_the_first_that_is_no_code() -> None:
+    body = fatbin((MACHINE_CODE, 90))[HEADER.size :] + struct.pack("<HHIQ", 7, 0, 64, 8) + bytes(80)
+    data = HEADER.pack(MAGIC, 1, HEADER.size, len(body)) + body
+    ((entry,),) = fatbins(data)
+    assert (entry.kind, entry.capability) == (MACHINE_CODE, 90)
