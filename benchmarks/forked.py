@@ -1,7 +1,8 @@
 """Is a step of a forked worker as fast as a step of a fresh one, how much sooner is it ready, and do both vary alike?
 
-`python -m benchmarks.forked ratio [TRIALS] [CASE]`: each trial interleaves a fresh worker with one that is forked. Each
-starts first in every second trial. Claim: the ratio of their steps is within 1% of 1.
+`python -m benchmarks.forked ratio [TRIALS] [CASE] [BACKEND]`: each trial interleaves a fresh worker with one that is
+forked. Each starts first in every second trial. Claim: the ratio of their steps is within 1% of 1. devbench forks
+workers on the backend `cpu` only. BACKEND `cuda` shows whether it could fork them there too.
 
 `python -m benchmarks.forked spread [SERVERS] [WORKERS] [CASE]`: the workers of one server share the layout of their
 memory and the seed of hashes, which differ between fresh processes. If these affected a step, trials that are forked
@@ -71,9 +72,9 @@ def end(worker: WorkerSample) -> None:
     worker.close()
 
 
-def ratio(trials: int, case: int) -> None:
+def ratio(trials: int, case: int, backend: str) -> None:
     """Print the ratio of the steps and of the starts, forked to fresh and fresh to forked."""
-    spec = spec_of(*CASES[case])
+    spec = spec_of(*CASES[case], backend)
     ratios, cpu_ratios, starts = [], [], []
     with WorkerServers() as servers:
         for trial in range(trials):
@@ -135,8 +136,9 @@ def main() -> None:
     """Run what the arguments name."""
     mode, *numbers = sys.argv[1:] or ["ratio"]
     if mode == "ratio":
+        backend = numbers.pop() if len(numbers) > 2 else "cpu"
         trials, case = [*map(int, numbers), *(20, 0)[len(numbers) :]]
-        ratio(trials, case)
+        ratio(trials, case, backend)
     else:
         servers, workers, case = [*map(int, numbers), *(4, 6, 0)[len(numbers) :]]
         spread(servers, workers, case)

@@ -50,9 +50,9 @@ class Bare:
         self.process.wait()
 
 
-def spec_of(workload: str, case: str, loop: str) -> Spec:
-    """Return the spec that `devbench run WORKLOAD --case CASE --loop LOOP` would measure on the CPU."""
-    (group,) = plan([workload], load(loop=loop, case=case or None, backend="cpu", data="sample"))
+def spec_of(workload: str, case: str, loop: str, backend: str = "cpu") -> Spec:
+    """Return the spec that `devbench run WORKLOAD --case CASE --loop LOOP --backend BACKEND` would measure."""
+    (group,) = plan([workload], load(loop=loop, case=case or None, backend=backend, data="sample"))
     return group.planned[0].spec
 
 
