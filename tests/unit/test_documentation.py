@@ -93,7 +93,8 @@ def check_settings(names: list[str], options: dict[str, Any]) -> None:
         backends.load(backend)
     for name in names:
         if name.endswith((".py", ".ipynb")):
-            assert name in PLACEHOLDERS or registry.describe(ROOT / name).offers
+            path = ROOT / name
+            assert name in PLACEHOLDERS or registry.is_script(path) or registry.describe(path).offers
         elif not name.isupper():
             workload = registry.resolve(name, settings.param)
             assert set(settings.case) <= set(workload.cases), f"{name} lacks a case"
