@@ -16,7 +16,7 @@ MAGIC = b"\x50\xed\x55\xba"
 HEADER = struct.Struct("<4sHHQ")
 """Magic, version, size of the header and size of the entries, in bytes."""
 
-ENTRY = struct.Struct("<HHIQ8xI")
+ENTRY = struct.Struct("<HHIQ12xI")
 """Kind, flags, size of the header, size of the code, and compute capability times 10."""
 
 PTX, MACHINE_CODE = 1, 2

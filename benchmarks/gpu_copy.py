@@ -68,7 +68,8 @@ def slim(site: Path, capability: int) -> None:
         removed = prune(library, None if library.name.startswith(WITHOUT_CODE) else capability)
         if library.name.startswith(SYMBOLS):
             subprocess.run(["strip", "-s", str(library)], check=True)
-        print(f"{library.name}: {removed / 1e6:.0f} MB of code removed")
+        if removed:
+            print(f"{library.name}: {removed / 1e6:.0f} MB of code removed", flush=True)
 
 
 def _empty(library: Path) -> None:

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fatbins import ENTRY, HEADER, MACHINE_CODE, MAGIC, PTX, fatbins, prune
+from benchmarks.fatbins import HEADER, MACHINE_CODE, MAGIC, PTX, fatbins, prune
 
 CODE = {(MACHINE_CODE, 80): b"a" * 40, (MACHINE_CODE, 90): b"b" * 24, (PTX, 80): b"c" * 16, (PTX, 90): b"d" * 8}
 
 
 def fatbin(*entries: tuple[int, int]) -> bytes:
-    """Return a fatbin with some entries of `CODE`, whose headers are longer than what is read of them."""
-    body = b"".join(
-        ENTRY.pack(kind, 0, ENTRY.size + 8, len(CODE[kind, capability]), capability) + bytes(8) + CODE[kind, capability]
-        for kind, capability in entries
-    )
+    """Return a fatbin with some entries of `CODE`. The header of an entry has 64 bytes, as in TensorFlow 2.21."""
+    body = b""
+    for kind, capability in entries:
+        header = bytearray(64)
+        header[:16] = struct.pack("<HHIQ", kind, 257, len(header), len(CODE[kind, capability]))
+        header[28:32] = struct.pack("<I", capability)
+        body += bytes(header) + CODE[kind, capability]
     return HEADER.pack(MAGIC, 1, HEADER.size, len(body)) + body
 
 
