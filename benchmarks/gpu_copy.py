@@ -36,11 +36,14 @@ SYMBOLS = ("libtensorflow_cc", "libtensorflow_framework", "_pywrap_profiler_plug
 """Libraries whose symbol table is large and only serves debuggers."""
 
 UNPACK = """#!/bin/sh
-# usage: sh unpack.sh VENV
+# usage: [PYTHON=python3] sh unpack.sh VENV
 set -e
+python=${PYTHON:-python3}
+version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+[ "$version" = VERSION ] || { echo >&2 "$python is Python $version. Use VERSION: PYTHON=pythonVERSION"; exit 1; }
 tool=$(dirname "$0")/tool
 chmod +x "$tool/zstd"
-python3 -m venv --without-pip "$1"
+"$python" -m venv --without-pip "$1"
 cat "$tool"/../piece.* | LD_LIBRARY_PATH=$tool "$tool/zstd" -dc --long=27 |
     tar x -C "$(echo "$1"/lib/python3*/site-packages)"
 """
@@ -51,6 +54,12 @@ def install(python: str, site: Path) -> None:
     lock = ROOT / "images" / "cuda.lock"
     options = ["--quiet", "--no-deps", "--no-compile", "--only-binary=:all:", "--require-hashes", "--target", site]
     subprocess.run([python, "-m", "pip", "install", *map(str, options), "-r", str(lock)], check=True)
+
+
+def version_of(python: str) -> str:
+    """Return major and minor version of a Python."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def slim(site: Path, capability: int) -> None:
@@ -79,11 +88,12 @@ def _empty(library: Path) -> None:
     subprocess.run(command, input=b"int devbench_empty;", check=True)
 
 
-def pack(site: Path, output: Path, piece: int) -> int:
+def pack(site: Path, version: str, output: Path, piece: int) -> int:
     """Write the packages as pieces of an archive, with what unpacks them. Return the number of pieces.
 
     Args:
         site: the packages.
+        version: of Python, such as 3.12.
         output: where.
         piece: bytes of a piece.
     """
@@ -94,7 +104,7 @@ def pack(site: Path, output: Path, piece: int) -> int:
     needed = subprocess.run(["ldd", zstd], check=True, capture_output=True, text=True).stdout
     for path in re.findall(r"=> (\S*/lib(?!c\.)\S+)", needed):  # the C library is that of the other machine
         shutil.copy(path, output / "tool")
-    (output / "unpack.sh").write_text(UNPACK, encoding="utf-8")
+    (output / "unpack.sh").write_text(UNPACK.replace("VERSION", version), encoding="utf-8")
     tar = ["tar", "--create", "--sort=name", "--directory", str(site), "."]
     with subprocess.Popen(tar, stdout=subprocess.PIPE) as files:
         compress = [zstd, "--quiet", "-15", "--threads=0", "--long=27"]
@@ -126,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     shutil.rmtree(site, ignore_errors=True)
     install(options.python, site)
     slim(site, round(options.capability * 10))
-    count = pack(site, options.output, options.piece * 1_000_000)
+    count = pack(site, version_of(options.python), options.output, options.piece * 1_000_000)
     shutil.rmtree(site)
     print(f"{count} pieces. Copy {options.output} to the GPU machine, and run there:")
     print(f"sh {options.output.name}/unpack.sh VENV")

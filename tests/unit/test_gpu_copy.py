@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import random
+import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks import gpu_copy
 from benchmarks.fatbins import HEADER, MACHINE_CODE, MAGIC, PTX, fatbins, prune
 
 CODE = {(MACHINE_CODE, 80): b"a" * 40, (MACHINE_CODE, 90): b"b" * 24, (PTX, 80): b"c" * 16, (PTX, 90): b"d" * 8}
@@ -66,3 +72,23 @@ def test_entries_are_read_up_to_the_first_that_is_no_code() -> None:
     data = HEADER.pack(MAGIC, 1, HEADER.size, len(body)) + body
     ((entry,),) = fatbins(data)
     assert (entry.kind, entry.capability) == (MACHINE_CODE, 90)
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="needs zstd")
+def test_packed_packages_are_unpacked_into_an_environment_of_the_same_python(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "package").mkdir(parents=True)
+    (site / "package" / "__init__.py").write_text("answer = 42\n", encoding="utf-8")
+    (site / "package" / "large.so").write_bytes(random.Random(0).randbytes(300_000))
+    version = gpu_copy.version_of(sys.executable)
+    assert gpu_copy.pack(site, version, tmp_path / "copy", 100_000) == 4
+    unpack = ["sh", "copy/unpack.sh", "environment"]
+    python = {"PYTHON": sys.executable, "PATH": os.environ["PATH"]}
+    subprocess.run(unpack, check=True, cwd=tmp_path, env=python)
+    code = "import package; print(package.answer)"
+    own = tmp_path / "environment" / "bin" / "python"
+    assert subprocess.run([own, "-c", code], check=True, capture_output=True, text=True).stdout == "42\n"
+    gpu_copy.pack(site, "2.7", tmp_path / "copy", 100_000)
+    refused = subprocess.run(unpack, check=False, cwd=tmp_path, env=python, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert f"is Python {version}. Use 2.7: PYTHON=python2.7" in refused.stderr
