@@ -64,10 +64,9 @@ def version_of(python: str) -> str:
 
 def slim(site: Path, capability: int) -> None:
     """Remove what a GPU does not use from installed packages."""
-    for pattern in UNUSED:
-        for path in site.rglob("*"):
-            if path.is_file() and path.match(pattern):
-                path.unlink()
+    for path in site.rglob("*"):
+        if path.is_file() and any(path.match(pattern) for pattern in UNUSED):
+            path.unlink()
     for library in sorted(site.rglob("*.so*")):
         if library.is_symlink() or not library.is_file() or library.stat().st_size < SMALLEST:
             continue
