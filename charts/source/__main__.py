@@ -41,7 +41,7 @@ HEAD = """\
 #   Argo CD:                  hub: {auth: {existingSecret: devbench-token}}
 #   Flux:                     runNow: false, so that it does not wait for the runs. Start them with schedule.cron.
 #
-# null stands for the default, but for user and group IDs and for entries of a map, it stands for none.
+# null stands for the default. As a user or group ID, or as an entry of a map, null stands for none.
 
 """
 """The head of `values.yaml`, with recipes that a table of values cannot give."""

@@ -79,8 +79,8 @@ class Pool(PodOptions):
     )
     preset: Literal["generic", "gke", "aks", "eks", "none"] = Field(
         "generic",
-        description="File in presets/ with node labels, taints and prices of a cloud. generic: NVIDIA's labels, no "
-        "prices. none: only your own labels.",
+        description="File in presets/ with node labels, tolerations and prices of a cloud. generic: NVIDIA's labels, "
+        "no prices. none: only your own labels.",
     )
     cpu_column: bool = Field(
         True,
@@ -153,8 +153,8 @@ class Pool(PodOptions):
     tolerations: Objects = Field([], description="Extra tolerations of the pool's pods.")
     affinity: Object = Field(
         {},
-        description="Affinity of its pods. It replaces the chart's own affinity. The chart's terms for the node labels "
-        "and for `workers` stay.",
+        description="Affinity of its pods. It replaces the chart's own affinity. The chart's terms for the node "
+        "labels, the GPU model and `workers` stay.",
     )
     runtime_class_name: str = Field(
         "", description="Runtime class of its pods. Required if NVIDIA's runtime is not the default."
@@ -165,7 +165,7 @@ class Pool(PodOptions):
         0,
         ge=0,
         description="Time limit of the Job in seconds, including the wait for a node. 0: no limit, except for "
-        "scheduled Jobs: watcher.waitSeconds plus the runSeconds of all runs of the pool.",
+        "scheduled Jobs: watcher.waitSeconds plus runSeconds for each workload and number of workers.",
     )
     kernel_cache: KernelCache = Field(KernelCache(), description="Cache of kernels that the driver compiles.")
     data_claim: str = Field("", description="Existing claim with complete data sets. It is mounted read-only at /data.")

@@ -201,6 +201,17 @@ def test_the_node_labels_of_a_pool_hold_beside_the_users_own_affinity() -> None:
         assert {"key": "pool", "operator": "In", "values": ["own"]} in term["matchExpressions"]
 
 
+def test_a_pool_keeps_its_gpu_model_beside_the_users_own_affinity() -> None:
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [zone]}}
+    pool = {"enabled": True, "preset": "generic", "affinity": {"nodeAffinity": required}}
+    spec = jobs(render(values={"pools": {"t4": pool}}))["t4"]["spec"]["template"]["spec"]
+    (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    products = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4"]}
+    assert zone["matchExpressions"][0] in term["matchExpressions"]
+    assert products in term["matchExpressions"]
+
+
 def test_a_pool_can_measure_several_nodes_at_the_same_time() -> None:
     rendered = render(values={"pools": {"cpu": {"nodes": 2}}})
     job = jobs(rendered)["cpu"]

@@ -1,6 +1,6 @@
 {{/* The nodes of a pool, and what they cost. */}}
 
-{{/* A place as YAML: labels, expressions, tolerations, instanceType, hourlyPrice. Arguments: root, name, pool. */}}
+{{/* A place as YAML: labels, products, expressions, tolerations, instanceType, hourlyPrice. Arguments: root, name, pool. */}}
 {{- define "devbench.place" -}}
 {{- $preset := .root.Files.Get (printf "presets/%s.yaml" .pool.preset) | fromYaml -}}
 {{- $common := .root.Files.Get "presets/common.yaml" | fromYaml -}}
@@ -11,6 +11,8 @@
 {{- $_ = set $scope "type" (eq $type "any" | ternary "" $type) -}}
 labels:
   {{- include "devbench.place.labels" $scope | nindent 2 }}
+products:
+  {{- include "devbench.place.products" $scope | nindent 2 }}
 expressions:
   {{- include "devbench.place.expressions" $scope | nindent 2 }}
 tolerations:
@@ -38,14 +40,20 @@ hourlyPrice: {{ include "devbench.place.price" $scope }}
 {{- include "devbench.merge" (list .common.nodeSelector (default dict .kind.nodeSelector) .pool.nodeSelector $type) -}}
 {{- end -}}
 
-{{/* Expressions that the nodes match besides. Arguments: pool, common, kind, backend, bare. */}}
-{{- define "devbench.place.expressions" -}}
+{{/* Expressions for the GPU models that the nodes have, if labels do not say it. Arguments: pool, kind, backend. */}}
+{{- define "devbench.place.products" -}}
 {{- $expressions := list -}}
 {{- with .kind.products -}}
 {{- $products := . -}}
 {{- if $.pool.allowSharedGpu }}{{ range . }}{{ $products = append $products (printf "%s-SHARED" .) }}{{ end }}{{ end -}}
 {{- $expressions = append $expressions (dict "key" $.backend.productLabel "operator" "In" "values" $products) -}}
 {{- end -}}
+{{- toYaml $expressions -}}
+{{- end -}}
+
+{{/* Expressions that the nodes match besides. Arguments: pool, common, kind, backend, bare. */}}
+{{- define "devbench.place.expressions" -}}
+{{- $expressions := list -}}
 {{- if .bare -}}
 {{- else if not .backend.gpu -}}
 {{- $expressions = concat $expressions (include "devbench.place.cpu" .common | fromYamlArray) -}}
@@ -85,7 +93,7 @@ hourlyPrice: {{ include "devbench.place.price" $scope }}
 {{- end -}}
 
 {{/* Affinity of a run. Node labels are an affinity too, because Kueue writes the nodeSelector. The user's affinity
-replaces the chart's, except for the labels and what several workers need. Arguments: the scope of a run. */}}
+replaces the chart's, except for labels, GPU models and what several workers need. Arguments: the scope of a run. */}}
 {{- define "devbench.run.affinity" -}}
 {{- $labels := list -}}
 {{- range $key, $value := .place.labels }}{{ $labels = append $labels (dict "key" $key "operator" "In" "values" (list $value)) }}{{ end -}}
@@ -103,7 +111,8 @@ replaces the chart's, except for the labels and what several workers need. Argum
 {{- $terms := concat (default list (index $others $required)) (include "devbench.workers.apart" . | fromYamlArray) -}}
 {{- $_ := set $affinity "podAntiAffinity" (set $others $required $terms) -}}
 {{- end -}}
-{{- $expressions := .pool.affinity | empty | ternary (concat $labels .place.expressions) $labels -}}
+{{- $always := concat $labels .place.products -}}
+{{- $expressions := .pool.affinity | empty | ternary (concat $always .place.expressions) $always -}}
 {{- $terms := list -}}
 {{- range dig "nodeAffinity" $required "nodeSelectorTerms" (list dict) $affinity -}}
 {{- $terms = append $terms (set . "matchExpressions" (concat (default list .matchExpressions) $expressions)) -}}
