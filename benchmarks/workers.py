@@ -29,7 +29,7 @@ OVERHEAD = 1514 / 1448
 """Bytes of an Ethernet frame over the bytes of data in it. The token bucket counts whole frames."""
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
-PROGRAM = Path(__file__).parent / "planted" / "wide_layer.py"
+PROGRAM = Path(__file__).with_name("wide_layer.py")
 
 
 def _run(*command: str) -> None:
