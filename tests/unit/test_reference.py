@@ -262,8 +262,12 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
             f"up to {worker_sample.LATENCY_STEPS} steps or {worker_sample.LATENCY_SECONDS:g} s",
         ),
         ("measuring", "Stopping", f"a pilot of {design.PILOT} trials"),
-        ("measuring", "Stopping", f"It stops after {stopping.CLEAR_TRIALS} trials"),
-        ("measuring", "Stopping", f"{stopping.CLEAR:.1%} decides"),
+        (
+            "measuring",
+            "Stopping",
+            f"if even an interval of {stopping.CLEAR:.1%} decides, for example if one side is twice as fast. "
+            f"It stops after {stopping.CLEAR_TRIALS} trials",
+        ),
         ("measuring", "Same-answer check", f"the first {losses.LOSSES} steps"),
         ("measuring", "Same-answer check", f"| `exact` | {same_answer.TOLERANCES['exact']:.1%} |"),
         ("measuring", "Same-answer check", f"| `reduced` | {same_answer.TOLERANCES['reduced']:.0%} |"),
