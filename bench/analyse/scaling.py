@@ -104,6 +104,12 @@ def _workers(result: Result) -> Workers:
     return result.spec.workers
 
 
+def _processes(result: Result) -> int:
+    """Return the number of processes that train. All replicas of the strategy mirrored are in one."""
+    workers = _workers(result)
+    return 1 if workers.strategy == "mirrored" else workers.count
+
+
 def _rate(result: Result) -> Interval | None:
     """Return the throughput of all workers of a result together."""
     step, examples = result.summary.step_seconds, examples_of_step(result)
@@ -158,6 +164,7 @@ def _parts(levels: _Levels, count: int) -> tuple[list[ScalingPart], int | None]:
         }
         return _shares(columns, [total[t] for t in trials]), None
     alone = _of_each_worker(levels.alone.get(count))
+    several_clocks = _processes(result) > 1
     inputs = _inputs(levels, count, share)
     trials = sorted(bare.keys() & strategy.keys() & total.keys() & alone.keys())
     if inputs is not None:
@@ -175,25 +182,24 @@ def _parts(levels: _Levels, count: int) -> tuple[list[ScalingPart], int | None]:
             - (inputs[t] if inputs is not None else 0)
             for t in trials
         ],
-        "waiting": [max(alone[t]) - statistics.fmean(alone[t]) for t in trials],
+        **({"waiting": [max(alone[t]) - statistics.fmean(alone[t]) for t in trials]} if several_clocks else {}),
         "all-reduce": [total[t] - max(alone[t]) for t in trials],
     }
     parts = _shares(columns, [total[t] for t in trials])
-    waiting = next(part for part in parts if part.name == "waiting")
+    waiting = next((part.share for part in parts if part.name == "waiting"), 0.0)
     slowest = {alone[t].index(max(alone[t])) for t in trials}
-    named = len(slowest) == 1 and waiting.share >= LEAST_WAITING
-    return parts, slowest.pop() if named else None
+    return parts, slowest.pop() if len(slowest) == 1 and waiting >= LEAST_WAITING else None
 
 
 def _of_each_worker(result: Result | None) -> dict[int, list[float]]:
-    """Return the seconds per step of each worker that trained alone, by trial. The others' are missing if not timed."""
+    """Return the seconds per step of each process that trained alone, by trial. Trials without one are left out."""
     if result is None or result.failure is not None:
         return {}
     own = process_values(result)
     return {
         sample.trial: [own[sample.trial] * ratio for ratio in (1.0, *sample.peer_step_ratios)]
         for sample in usable_samples(result)
-        if sample.trial in own and len(sample.peer_step_ratios) == _workers(result).count - 1
+        if sample.trial in own and len(sample.peer_step_ratios) == _processes(result) - 1
     }
 
 

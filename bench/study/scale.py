@@ -195,7 +195,7 @@ class ScaleStudy:
             yield bare, "host-batches"
         for count in dict.fromkeys([1, *self.sizes]):
             yield workers(count), loop
-            if count > 1 and self.strategy != "mirrored":  # its replicas always reduce their gradients
+            if count > 1:
                 yield workers(count, reduce=False), loop
         if divides_input:
             yield workers(largest, reduce=False), "host-batches"

@@ -107,6 +107,19 @@ def test_under_weak_scaling_the_ideal_is_the_step_of_one_worker() -> None:
     assert study.amdahl_bound is None
 
 
+def test_the_replicas_of_one_process_have_no_part_of_their_own_for_waiting() -> None:
+    mirrored = {"strategy": "mirrored", "loop": "fit"}
+    results = [
+        level(0.100, strategy="none", loop="fit"),
+        level(0.104, **mirrored),
+        level(0.066, 2, **mirrored),
+        level(0.058, 2, reduce=False, **mirrored),
+    ]
+    study = scaling_of(results, 0.02)
+    assert parts(study) == {"ideal": 50, "strategy": 4, "batch": 4, "all-reduce": 8}
+    assert study.sizes[1].slowest_worker is None
+
+
 def test_a_level_that_failed_leaves_the_speed_up_without_parts() -> None:
     results = known()
     results[3].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL")

@@ -34,6 +34,8 @@ def make(tf: Any, spec: Spec, cluster: ClusterRun) -> Any:
         return None
     is_gpu = capabilities(spec.backend).gpu
     if workers.strategy == "mirrored":
+        if not workers.reduce:
+            _keep_gradients_apart(tf)
         return tf.distribute.MirroredStrategy(_replica_devices(tf, workers.count, is_gpu))
     communication = tf.distribute.experimental.CommunicationImplementation
     options = tf.distribute.experimental.CommunicationOptions(
@@ -64,6 +66,23 @@ def _replica_devices(tf: Any, count: int, is_gpu: bool) -> list[str]:
     for gpu in gpus[:count]:
         tf.config.experimental.set_memory_growth(gpu, True)
     return [f"GPU:{index}" for index in range(count)]
+
+
+def _keep_gradients_apart(tf: Any) -> None:
+    """Let each replica of this process apply its own gradients, so that each trains a model of its own.
+
+    Keras 3 reduces the gradients by the context of the replica. Keras 2 has an option for it.
+    """
+
+    def unreduced(self: Any, reduce_op: Any, value: Any, options: Any = None) -> Any:
+        return value
+
+    tf.distribute.ReplicaContext.all_reduce = unreduced
+    if tf.keras.__version__.startswith("2."):
+        optimizer = tf.keras.optimizers.Optimizer
+        optimizer.apply_gradients = functools.partialmethod(
+            optimizer.apply_gradients, experimental_aggregate_gradients=False
+        )
 
 
 def _keep_suspended_workers(count: int) -> None:
