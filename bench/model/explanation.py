@@ -121,6 +121,7 @@ class Finding(Record):
         description="the largest share of the step that the cause can take, or of the epoch or training if it occurs "
         "once in it; None if it was not measured",
     )
+    shared: bool = Field(False, description="whether the share is that of all its parts, of which the cause takes some")
     estimated: bool = Field(False, description="whether the share is an estimate by samples, not a measured difference")
 
 

@@ -141,7 +141,7 @@ def test_a_cause_with_its_own_share_comes_before_one_that_shares_the_difference_
     many = part("what the loop fused leaves out", "as-written", "fused", 0.43)
     converted = Finding(
         cause="float64", sentence="Batches arrive as float64.", evidence="", share=0.43,
-        parts=["own loop", "fit", "input", "copies", "dispatch"],
+        parts=["own loop", "fit", "input", "copies", "dispatch"], shared=True,
     )  # fmt: skip
     read = Finding(cause="per-step synchronization", sentence="", evidence="", share=0.13, estimated=True)
     document = concluded(findings=[converted, read], parts=[many])

@@ -63,9 +63,9 @@ class _Cause:
     def _sharers(self) -> int:
         """The number of things that its share may belong to. Loops that differ in much say little about one cause."""
         source = self.source
-        if not isinstance(source, Finding) or source.cause == surroundings.CAUSE:
+        if not isinstance(source, Finding) or not source.shared or len(source.parts) <= MOST_STEP_PARTS:
             return 1
-        return len(source.parts) if len(source.parts) > MOST_STEP_PARTS else 1
+        return len(source.parts)
 
     def part_of_time(self, steps: float) -> float:
         """Return the share of all time that the cause takes, 1 if it is not known.

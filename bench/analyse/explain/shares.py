@@ -32,10 +32,11 @@ def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Se
             continue
         finding.share = min(1.0, sum(share.value for share in intervals))
         finding.parts = sorted(parts_between(levels[upper].spec.loop, levels[lower].spec.loop), key=STEP_PARTS.index)
-        shared = list(spans.values()).count(span) > 1
+        finding.shared = True
+        has_others = list(spans.values()).count(span) > 1
         finding.evidence += (
             f"; {levels[upper].spec.loop} minus {levels[lower].spec.loop} is {finding.share:.0%} of the step"
-            + (", shared with other findings" if shared else "")
+            + (", shared with other findings" if has_others else "")
         )
 
 
