@@ -26,8 +26,11 @@ ON_COLOUR = "#0a0a0a"
 WIDTH, ROW, LABELS, HEIGHT = 480, 36, 130, 260
 """Pixels: the width of a chart, the height of a row, the width of row labels, the height of a chart without rows."""
 
-PADDING = {"left": 20, "right": 14, "top": 8, "bottom": 4}
-"""Pixels. The reader's fonts may be wider than those that a chart is measured with."""
+PADDING = {"right": 14, "top": 8, "bottom": 4}
+"""Pixels. There is room for labels on the left too (`WIDER`)."""
+
+WIDER = 0.16
+"""How much wider the reader's fonts may be than those that a chart is measured with."""
 
 PLAIN = "format(datum.value, ',~r')"
 """An axis label without a prefix or an exponent, from any number."""
@@ -174,7 +177,11 @@ def decades(low: float, high: float) -> list[float]:
 
 
 def svg(
-    layers: Sequence[Mapping[str, Any]], data: Mapping[str, list[dict[str, Any]]], rows: int, row: int = ROW
+    layers: Sequence[Mapping[str, Any]],
+    data: Mapping[str, list[dict[str, Any]]],
+    rows: int,
+    row: int = ROW,
+    labels: int = LABELS,
 ) -> str:
     """Draw a chart and return its SVG.
 
@@ -185,6 +192,7 @@ def svg(
         data: the rows of each name that the layers use.
         rows: how many rows high the chart is.
         row: height of a row, in pixels.
+        labels: room for the labels on the left, in pixels.
 
     Raises:
         ValueError: Vega-Lite does not accept the chart.
@@ -197,7 +205,7 @@ def svg(
             "width": WIDTH,
             "height": rows * row,
             "autosize": {"type": "fit-x", "contains": "padding"},
-            "padding": PADDING,
+            "padding": {**PADDING, "left": round(WIDER * labels)},
             "config": CONFIG,
         }
     )

@@ -37,10 +37,10 @@ def draw(bars: Sequence[Bar]) -> str:
     y = vega.rows_by_label([b.label for b in bars], LABEL_WIDTH)
     bounds = [0.0, *(bound for b in bars for bound in (b.low, b.high))]
     scale = {"domain": [min(bounds), max(bounds) * 1.8], "nice": False}
-    ticks = {"labelExpr": "format(datum.value, '.0%')", "values": [0, 0.25, 0.5, 0.75, 1]}
+    ticks = {"labelExpr": "format(datum.value, '.0%')", "values": [0, 0.5, 1]}
     x = vega.on(scale, {"title": "share of a step", **ticks})
     layers = [
         layer("bars", "bar", {**EDGE, "size": 20}, x=x("low"), x2=end("high"), y=y, color=COLOUR),
         layer("ends", "text", {**TEXT_BESIDE, "dx": 6}, x=x("at"), y=y, text=word("text")),
     ]
-    return vega.svg(layers, {"bars": rows, "ends": ends}, len(bars), ROW - 4)
+    return vega.svg(layers, {"bars": rows, "ends": ends}, len(bars), ROW - 4, LABEL_WIDTH)

@@ -55,12 +55,12 @@ def headline(explanation: Explanation) -> str:
         sentences = [f"{amount} cannot be assigned to a part after {trials}. Increase --max-time or --max-processes."]
     else:
         sentences = [_rest_sentence(explanation)]
+    if between := explanation.between_epochs:
+        sentences.append(f"{between:.0%} of an epoch passes between its steps and those of the next.")
     elsewhere = any(not finding.detail for finding in explanation.findings)
     if not explanation.answer and not elsewhere and unclear <= NOTABLE:
         sentences.append(_nothing_found(explanation))
-    between = explanation.between_epochs
-    epochs = f"{between:.0%} of an epoch passes between its steps and those of the next." if between else ""
-    return " ".join(filter(None, [step, epochs, *sentences]))
+    return " ".join([step, *sentences])
 
 
 def _first_cause(explanation: Explanation) -> Finding | None:
