@@ -292,7 +292,7 @@ def test_time_between_epochs_is_a_finding_and_in_the_headline() -> None:
     epochs = [sample(n, 0.01, phases=phases, facts={"epoch": {"batches": 8, "remainder": 0}}) for n in (1, 2, 3)]
     found = {finding.cause: finding for finding in findings([result(samples=epochs)])}
     assert found[BETWEEN_EPOCHS].share == pytest.approx(0.92)
-    assert "0.92 s pass until those of the next one, as long as 92 steps" in found[BETWEEN_EPOCHS].sentence
+    assert "920 ms pass until those of the next one, as long as 92 steps" in found[BETWEEN_EPOCHS].sentence
     assert BETWEEN_EPOCHS not in causes(phases={"first_step": 0.1, "epoch_end": 0.001})
     assert "Train fewer and longer epochs" in found[BETWEEN_EPOCHS].fix  # no callback and no validation was timed
     few = {"phases": {"first_step": 0.1, "epoch_end": 0.015}, "facts": {"epoch": {"batches": 8, "remainder": 0}}}
@@ -595,6 +595,16 @@ def test_a_step_that_waits_for_its_batch_names_the_slowest_stage_before_another_
     assert "waits 4 ms for its next batch" in found.sentence
     assert found.sentence.endswith("Slowest stage: map.")
     assert found.what_ifs == ["parallel-map", "cache"]
+
+
+def test_the_input_takes_no_more_than_its_stages_if_loops_beside_it_were_not_measured() -> None:
+    levels = [level("as-written", 0.010), level("fused", 0.001)]
+    for process in levels[0].samples:
+        process.facts = Facts(pipeline=[PipelineStage(stage="shuffle", seconds=0.002)])
+        process.phases["input_wait"] = 0.003
+    (found,) = [finding for finding in findings(levels, ladder(levels)[0]) if finding.cause == "slow input"]
+    assert found.share == pytest.approx(0.3, rel=0.1)
+    assert found.sentence.startswith(f"Input takes at most {found.share:.0%} of the step.")
 
 
 def test_a_pipeline_without_prefetch_takes_its_whole_time_of_each_step() -> None:

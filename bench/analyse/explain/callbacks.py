@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from bench.analyse.explain.units import time_text
 from bench.analyse.samples import merged_facts, process_values
 from bench.model.facts import CallbackTime
 from bench.model.result import Result
@@ -54,7 +55,7 @@ def in_steps(samples: Sequence[ProcessSample]) -> tuple[list[str], list[Callback
     total = sum(callback.step_seconds for callback in callbacks)
     largest = sorted(callbacks, key=lambda callback: callback.step_seconds, reverse=True)
     named = [callback for callback in largest if callback.step_seconds > NAMED_SHARE * total]
-    return [f"{described(callback)} {callback.step_seconds * 1e3:.3g} ms" for callback in named], named
+    return [f"{described(callback)} {time_text(callback.step_seconds)}" for callback in named], named
 
 
 def at_epoch_ends(samples: Sequence[ProcessSample]) -> list[tuple[str, float]]:

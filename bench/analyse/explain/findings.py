@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from bench.analyse.explain import antipatterns, callbacks, growth, optimizer, own_time, pipeline, shares, utilization
+from bench.analyse.explain.units import time_text
 from bench.analyse.samples import (
     cold_starts,
     main_series,
@@ -104,7 +105,7 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     is_own_work = sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between
     if not is_own_work and share <= FIT_BETWEEN_MIN_SHARE:
         return
-    longest = [f"{name} {seconds:.3g} s" for name, seconds in work if seconds > 0.1 * end]
+    longest = [f"{name} {time_text(seconds)}" for name, seconds in work if seconds > 0.1 * end]
     if is_own_work:
         own, fix = "", callbacks.epoch_end_fix(samples, validation)
     else:
@@ -112,11 +113,12 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
         fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
     yield Finding(
         cause=BETWEEN_EPOCHS,
-        sentence=f"After the steps of an epoch, {between:.3g} s pass until those of the next one, as long as "
+        sentence=f"After the steps of an epoch, {time_text(between)} pass until those of the next one, as long as "
         f"{between / step:.0f} steps. That is {share:.0%} of the time of an epoch."
         + (f" Longest: {', '.join(longest)}." if longest else "")
         + own,
-        evidence=f"phases epoch_end and validation ({end:.3g} s) and epoch_start ({start:.3g} s); callbacks: {names}",
+        evidence=f"phases epoch_end and validation ({time_text(end)}) and epoch_start ({time_text(start)}); "
+        f"callbacks: {names}",
         fix=fix,
         share=share,
     )

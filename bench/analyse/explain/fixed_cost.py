@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from bench.analyse import stats
+from bench.analyse.explain.units import time_text
 from bench.analyse.samples import faster_half, merged_facts, process_values
 from bench.model.explanation import Finding
 from bench.model.result import Result
@@ -46,7 +47,7 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
         cause="small steps",
         sentence=f"{share.value:.0%} of a step does not depend on its batch. This share falls below {MIN_SHARE:.0%} at "
         f"batch {end.value:.0f} [{low:.0f}, {high:.0f}]{extrapolated}.",
-        evidence=f"a step takes {fixed * 1e3:.3g} ms and {slope * 1e6:.3g} µs per example, fitted to the batches "
+        evidence=f"a step takes {time_text(fixed)} and {time_text(slope)} per example, fitted to the batches "
         f"{', '.join(f'{size:g}' for size in sizes)}",
         what_ifs=["batch", "steps-per-execution"],
         parts=["dispatch"],

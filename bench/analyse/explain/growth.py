@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from bench.analyse.explain.units import time_text
 from bench.analyse.samples import main_series, process_blocks
 from bench.model.explanation import Finding
 from bench.model.result import Result
@@ -54,7 +55,7 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
     steps = sum(block.steps for block in processes[longest])
     yield Finding(
         cause="steps that take longer and longer",
-        sentence=f"A step takes {first * 1e3:.3g} ms{what} at first and {last * 1e3:.3g} ms after {steps} steps.",
+        sentence=f"A step takes {time_text(first)}{what} at first and {time_text(last)} after {steps} steps.",
         evidence=f"first and last third of the blocks, in each of {len(processes)} "
         f"process{'' if len(processes) == 1 else 'es'}. The projection assumes that steps stay as long as they were",
         fix="Look for what grows with each step: a list or history that is read again, a graph that gets new "

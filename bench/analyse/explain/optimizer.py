@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
+from bench.analyse.explain.units import time_text
 from bench.analyse.samples import merged_facts, process_values
 from bench.model.explanation import Finding
 from bench.model.result import Result
@@ -33,7 +34,7 @@ def metrics(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     yield Finding(
         cause="metrics in each step",
         sentence=f"The metrics of the model take {share:.0%} of the step: {', '.join(measured.names)}.",
-        evidence=f"metrics updated alone with one batch: {measured.seconds * 1e3:.3g} ms",
+        evidence=f"metrics updated alone with one batch: {time_text(measured.seconds)}",
         what_ifs=["without-metrics"],
         share=share,
         parts=["computing"],
@@ -49,7 +50,7 @@ def optimizer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if share <= MIN_SHARE:
         return
     takes = f"That takes {share:.0%} of the step."
-    evidence = f"gradients of one batch applied alone: {measured.seconds * 1e3:.3g} ms"
+    evidence = f"gradients of one batch applied alone: {time_text(measured.seconds)}"
     if measured.rows and measured.rows_read < MOST_READ * measured.rows:
         yield Finding(
             cause="optimizer that rewrites whole embeddings",

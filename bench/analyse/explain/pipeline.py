@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.analyse.epoch_waits import steps_per_epoch
+from bench.analyse.explain.units import time_text
 from bench.analyse.samples import merged_facts, process_values, usable_samples
 from bench.model.explanation import Finding, Part
 from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, PipelineStage
@@ -36,14 +37,21 @@ LONG_STEPS = 10
 
 
 def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
-    """Yield the slowest stage of the pipeline if the ladder shows that input costs something."""
+    """Yield the slowest stage of the pipeline if the ladder shows that input costs something.
+
+    A part that is more than the input only bounds it. So do the times of its stages and the wait for a batch.
+    """
     slow = [part for part in parts if part.measurable and part.share.value > INPUT_MIN_SHARE and part.includes_input]
     stages = merged_facts([sample for level in levels for sample in usable_samples(level)]).pipeline
     times = _stage_times(stages or [])
     if not slow or not times:
         return
-    share = sum(part.share.value for part in slow)
-    yield _of_stages(f"Input takes {share:.0%} of the step.", share, times, calls_python(levels[0]))
+    share, most = sum(part.share.value for part in slow), ""
+    if any(part.step_parts != {"input"} for part in slow):  # loops between its two are missing
+        seconds = [sum(time.seconds for time in times), *_waits(levels[0].samples)]
+        share, most = min((share, most), (max(seconds) / _step_seconds(levels[0]), "at most "))
+    if share > INPUT_MIN_SHARE:
+        yield _of_stages(f"Input takes {most}{share:.0%} of the step.", share, times, calls_python(levels[0]))
 
 
 def _of_stages(sentence: str, share: float, times: Sequence[_StageTime], python: bool) -> Finding:
@@ -80,12 +88,21 @@ def _of_stages(sentence: str, share: float, times: Sequence[_StageTime], python:
         sentence=sentence,
         # The time of a stage is a difference of two measured times, so noise can make it negative.
         evidence="time per batch by stage: "
-        + ", ".join(f"{time.name} {max(0.0, time.seconds) * 1e3:.3g} ms" for time in times),
+        + ", ".join(f"{time.name} {time_text(max(0.0, time.seconds))}" for time in times),
         fix=fix,
         what_ifs=what_ifs,
         parts=["input"],
         share=share,
     )
+
+
+def _step_seconds(level: Result) -> float:
+    return statistics.median(process_values(level).values())
+
+
+def _waits(samples: Sequence[ProcessSample]) -> list[float]:
+    """Return the seconds that a step of each process waits for its next batch, at most."""
+    return [sample.phases["input_wait"] for sample in samples if "input_wait" in sample.phases]
 
 
 def calls_python(base: Result) -> bool:
@@ -99,28 +116,27 @@ def calls_python(base: Result) -> bool:
 
 def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the steps of a program wait for their batches, where the ladder cannot show it."""
-    step = statistics.median(process_values(base).values())
+    step = _step_seconds(base)
     stages = merged_facts(samples).pipeline or []
     if [stage.stage for stage in stages] == [PY_DATASET] and (
         seconds := stages[0].seconds or 0.0
     ) > WAIT_MIN_SHARE * step:
         share = min(1.0, seconds / step)
-        sentence = f"Python takes {seconds * 1e3:.3g} ms to prepare a batch, as long as {share:.0%} of a step."
+        sentence = f"Python takes {time_text(seconds)} to prepare a batch, as long as {share:.0%} of a step."
         yield _of_stages(sentence, share, _stage_times(stages), python=True)
         return
     seconds = batch_seconds(samples)
     if stages and not prefetches(stages) and seconds > max(SERIAL_MIN_SHARE * step, SHORTEST_WAIT):
         share = min(1.0, seconds / step)
-        milliseconds = f"{seconds * 1e3:.3g} ms"
-        sentence = f"The pipeline takes {milliseconds} for a batch, {share:.0%} of a step, and does not prefetch."
+        sentence = f"The pipeline takes {time_text(seconds)} for a batch, {share:.0%} of a step, and does not prefetch."
         yield _of_stages(sentence, share, _stage_times(stages), calls_python(base))
         return
-    waits = [sample.phases["input_wait"] for sample in samples if "input_wait" in sample.phases]
+    waits = _waits(samples)
     if not waits or statistics.median(waits) <= max(WAIT_MIN_SHARE * step, SHORTEST_WAIT):
         return
     wait = statistics.median(waits)
     share = min(1.0, wait / step)
-    sentence = f"A step waits {wait * 1e3:.3g} ms for its next batch, {share:.0%} of its time."
+    sentence = f"A step waits {time_text(wait)} for its next batch, {share:.0%} of its time."
     times = _stage_times(stages)
     if times:
         yield _of_stages(sentence, share, times, calls_python(base))
@@ -182,7 +198,7 @@ def stage_name(stage: PipelineStage) -> str:
 
 def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding for each shuffle buffer that delays the first batch of an epoch."""
-    step = statistics.median(process_values(base).values())
+    step = _step_seconds(base)
     length = steps_per_epoch(samples)
     for stage in merged_facts(samples).pipeline or []:
         seconds = stage.filling_seconds or 0.0
@@ -217,7 +233,7 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     else:
         return
     first, again = (statistics.median(times) for times in zip(*pairs, strict=True))
-    step = statistics.median(process_values(level).values())
+    step = _step_seconds(level)
     if first - again <= LONG_STEPS * step:
         return
     steps = levels[0].projection.steps if levels[0].projection is not None else 0

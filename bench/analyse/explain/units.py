@@ -1,0 +1,11 @@
+"""Times in the sentences of findings."""
+
+from __future__ import annotations
+
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def time_text(seconds: float) -> str:
+    """Return a time with three digits, in the largest unit in which it is at least 1."""
+    unit, name = next((unit for unit in UNITS if seconds >= unit[0]), UNITS[-1])
+    return f"{seconds / unit:.3g} {name}"
