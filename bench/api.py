@@ -1,7 +1,7 @@
-"""Measure workloads, explain one, sweep one over a parameter, or compare results. This is what the commands call.
+"""The Python API: a function for each command that measures, explains or compares.
 
-Each function returns a document. Terminal, JSON and report only render it. What measures is imported when it is needed:
-`devbench compare` does not wait for it.
+The commands call these functions too. Most of them return a document, which the terminal, JSON and the report only
+render. The code that measures is imported when it is needed, so `devbench compare` does not wait for it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What results mean, read from their documents alone: nothing here runs, so any stored result can be analysed again."""
+"""Compute figures, ratios and verdicts from results alone, so that any stored result can be analysed again."""

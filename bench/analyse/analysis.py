@@ -1,4 +1,4 @@
-"""What a set of results says, as the report and the hub show it: a comparison, explanation, sweep or scaling study."""
+"""The analysis of a set of results for the report and the hub: a comparison, explanation, sweep or scaling study."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Explained:
 
     Args:
         explanation: the explanation.
-        results: of its levels; none if they have been removed.
+        results: the results of its levels. Empty if they were removed.
         threshold: smallest relative difference that matters, as a share.
     """
 
@@ -34,8 +34,8 @@ class Swept:
     """A sweep with its results.
 
     Args:
-        sweep: its curves.
-        results: of all points, at least one.
+        sweep: the curves of the sweep.
+        results: the results of all its points, at least one.
         first_points: the first result of each curve. All results of a curve ran in the same place.
     """
 
@@ -45,7 +45,7 @@ class Swept:
 
     @classmethod
     def of(cls, results: Sequence[Result], threshold: float) -> Swept:
-        """Return the sweep that these results are the points of."""
+        """Return the sweep whose points are these results."""
         return cls(sweep_of(results, threshold), results, first_points(results))
 
 
@@ -54,8 +54,8 @@ class Scaled:
     """A scaling study with its results.
 
     Args:
-        study: its sizes.
-        results: of all its levels, at least one of a size.
+        study: the scaling study.
+        results: the results of all its levels. At least one is a size: the program with a number of workers.
     """
 
     study: ScalingStudy
@@ -63,12 +63,12 @@ class Scaled:
 
     @classmethod
     def of(cls, results: Sequence[Result], threshold: float) -> Scaled:
-        """Return the scaling study that these results are the levels of. At least one is of a size."""
+        """Return the scaling study whose levels are these results. At least one of them is a size."""
         return cls(scaling_of(results, threshold), results)
 
     @property
     def sizes(self) -> list[Result]:
-        """The results of the sizes."""
+        """The results of the sizes, without the levels that only divide a step."""
         return [result for result in self.results if is_size(result.spec)]
 
 
@@ -78,12 +78,14 @@ Analysis = Outcome | Explained | Swept | Scaled
 def analyse(
     results: Sequence[Result], threshold: float, explanation: Explanation | None = None, is_sweep: bool = False
 ) -> Analysis:
-    """Return what a set of results says. Results with the same parent, some of which are sizes, are a scaling study.
+    """Return the analysis of a set of results.
+
+    Results with the same parent are a scaling study if at least one of them is a size.
 
     Args:
         results: at least one.
         threshold: smallest relative difference that matters, as a share.
-        explanation: the explanation that the results are the levels of. None if there is none.
+        explanation: the explanation whose levels are the results. None if there is none.
         is_sweep: whether the results are the points of a sweep.
     """
     if is_sweep:

@@ -1,7 +1,8 @@
 """The break-even: the step from which the side with the faster steps is ahead, although it starts more slowly.
 
-Each side's time after N steps is a line: the cost of its start, plus N mean steps. The N at which the lines cross is a
-ratio of two differences. Both differences are estimates.
+The time of a side after N steps is linear in N: the cost of its start plus N times its mean step. The sides are equal
+at N = (difference of the starts) / (difference of the steps). Both differences are estimates, so the interval of N is
+Fieller's.
 """
 
 from __future__ import annotations
@@ -38,18 +39,20 @@ def break_even(
 ) -> BreakEven | None:
     """Return the break-even of two results of one workload.
 
-    A start counts only if no other worker started meanwhile, so fewer processes have a measured start than steps.
+    A start counts only if no other worker started meanwhile, so there may be fewer measured starts than measured steps.
 
     Args:
         base: the baseline.
         other: the other result.
         paired: whether the two were interleaved, so that trials form pairs.
-        examples: examples of a step of each side, if they differ. Examples are then counted instead of steps.
+        examples: examples per step of each side, if they differ. The break-even is then counted in examples. None if
+            they are equal or unknown.
 
     Returns:
         None if either has no measured start or no steps.
     """
-    factor = examples[0] / examples[1] if examples else 1.0  # steps of the other for the examples of a step of the base
+    # The number of steps of the other that hold as many examples as one step of the base.
+    factor = examples[0] / examples[1] if examples else 1.0
     starts = [_start_seconds(result) for result in (base, other)]
     steps = [_step_seconds(result) for result in (base, other)]
     if not (all(starts) and all(steps)):
@@ -65,11 +68,11 @@ def break_even(
     linear = max(_linear_after(base), _linear_after(other) / factor)
 
     def costs(count: float) -> list[dict[int, float]]:
-        """Return the cost of both starts that arises within this many steps of the base."""
+        """Return the cost of both starts, as far as it arises within `count` steps of the base."""
         return [_start_seconds(base, count), _start_seconds(other, count * factor)]
 
     def is_behind(count: float) -> bool:
-        """Whether the side with the faster steps is behind after this many steps of the base."""
+        """Return whether the side with the faster steps is behind after `count` steps of the base."""
         first, second = costs(count)
         more = Contrast.of(first, second, paired).mean - gain.mean * count
         return more > 0 if gain.mean > 0 else more < 0
@@ -79,7 +82,7 @@ def break_even(
             estimate.immediate = True
             estimate.start_uncertain = cost.interval().may_be_zero
             return estimate
-        starts = costs(_last(is_behind, linear))  # it gets ahead before the other side has warmed up
+        starts = costs(_last(is_behind, linear))  # the crossing lies within the warm-up or the first epoch
     covariance = _paired_covariance if paired else _independent_covariance
     crossing = fieller(Contrast.of(starts[0], starts[1], paired), gain, covariance(starts, equal_steps))
     if examples:
@@ -92,14 +95,14 @@ def break_even(
 
 
 def _linear_after(result: Result) -> float:
-    """Return the number of steps after which each further step adds the same time: warm-up and first epoch are over."""
+    """Return the number of steps after which time is linear, because the warm-up and the first epoch are over."""
     samples = cold_starts(usable_samples(result))
     warm_ups = (sum(block.steps for series in s.series for block in series.warmup) for s in samples)
     return float(max([*warm_ups, steps_per_epoch(samples)], default=0))
 
 
 def _last(is_behind: Callable[[float], bool], end: float) -> float:
-    """Return the number of steps, from 0 to `end`, up to which one side is behind. It is found by bisection."""
+    """Return the number of steps, from 0 to `end`, at which `is_behind` changes, found by bisection to within 1%."""
     start = 0.0
     while end - start > 0.01 * max(1.0, end):
         middle = (start + end) / 2
@@ -111,11 +114,11 @@ def _add_whole_training(estimate: BreakEven, base: Result, other: Result, same_s
     """Add the time of the whole training from a cold start, if its number of steps is known.
 
     Args:
-        estimate: what to add it to.
+        estimate: the break-even that receives it.
         base: the baseline.
         other: the other result.
-        same_steps: whether a step holds as many examples on both sides. Then both times are for the same number of
-            steps. It is the smaller one, because a training may stop by itself, or set data aside for validation.
+        same_steps: whether a step holds equally many examples on both sides. If so, both times are for the same number
+            of steps: the smaller of the two, because one training may stop by itself or set data aside for validation.
     """
     counts = [result.projection.steps for result in (base, other) if result.projection]
     if not counts:
@@ -132,12 +135,12 @@ def _add_whole_training(estimate: BreakEven, base: Result, other: Result, same_s
 
 
 def _saves(gain: Contrast, ratio: Contrast | None, factor: float) -> bool:
-    """Whether the typical ratio confirms a saving per step that comes from a single trial.
+    """Return whether the ratio of the typical steps confirms a saving per step that was measured in a single trial.
 
     Args:
-        gain: what the other saves with each step.
+        gain: seconds that the other saves with each step.
         ratio: logarithm of the ratio of the typical steps. None if the two were not interleaved.
-        factor: steps of the other for the examples of a step of the base.
+        factor: steps of the other with as many examples as a step of the base.
     """
     if ratio is None:
         return False
@@ -154,15 +157,15 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
         covariance: covariance of the two means.
 
     Returns:
-        The ratio. Bounds below 0 are 0, since steps are counted from the start. Without bounds if the numerator is a
-        single value, and without an upper bound if there may be none.
+        The ratio with its 95% interval. A negative bound is 0, because steps are counted from the start. There are no
+        bounds if the variance of either mean is unknown. There is no upper bound if the denominator may be 0.
     """
     ratio = above.mean / below.mean
     if not (above.is_known and below.is_known):
         return Interval(value=ratio, n=min(above.n, below.n))
     t = min(above, below, key=lambda contrast: contrast.freedom).quantile()
     g = t * t * below.variance / below.mean**2
-    if g >= 1:  # at the common quantile the denominator may be 0, so there is no upper bound
+    if g >= 1:  # the interval of the denominator at this quantile contains 0
         least = max(0.0, above.mean - t * math.sqrt(above.variance)) if below.mean > 0 else 0.0
         most = abs(below.mean) + t * math.sqrt(below.variance)
         return Interval(value=ratio, low=least / most, high=None, n=min(above.n, below.n))
@@ -175,11 +178,11 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
 
 
 def _start_seconds(result: Result, steps: float = math.inf) -> dict[int, float]:
-    """Return the seconds until the end of the first step, plus the extra time of early steps, by trial.
+    """Return the cost of a start in seconds, by trial: the cold start plus the extra time of early steps.
 
     Args:
         result: the result.
-        steps: number of steps that count. Early steps beyond this number are left out.
+        steps: number of steps that count. The extra time of later steps is left out. Default: all.
     """
     means, samples = process_values(result, mean_step), cold_starts(usable_samples(result))
     starts = start_seconds(samples)
@@ -193,7 +196,7 @@ def _start_seconds(result: Result, steps: float = math.inf) -> dict[int, float]:
 
 
 def _step_seconds(result: Result) -> dict[int, float]:
-    """Return the seconds of a step in a long training, with its share of the time that an epoch adds, by trial."""
+    """Return the mean seconds per step of a long training, including what its epochs add, by trial."""
     added = epoch_seconds_per_step(usable_samples(result))
     return {trial: seconds + added for trial, seconds in process_values(result, mean_step).items()}
 
@@ -201,8 +204,8 @@ def _step_seconds(result: Result) -> dict[int, float]:
 def _paired_covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
     """Return the covariance of the mean difference of starts and the mean saving per step, paired by trial.
 
-    Starts are averaged over some of the trials that steps are averaged over, so the covariance of a trial is divided by
-    the number of trials with steps.
+    The trials with measured starts are a subset of the trials with steps. So the covariance within trials is divided by
+    the number of trials with steps. It is 0 if fewer than two trials have both starts.
     """
     trials, count = sorted(starts[0].keys() & starts[1].keys()), len(steps[0].keys() & steps[1].keys())
     if len(trials) < 2:
@@ -212,7 +215,7 @@ def _paired_covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> f
 
 
 def _independent_covariance(starts: Sequence[ByTrial], steps: Sequence[ByTrial]) -> float:
-    """Return the same covariance for sides that were not interleaved: that of each side within its own processes."""
+    """Return the same covariance for sides that were not interleaved: the sum of the covariances within each side."""
     return -sum(
         statistics.covariance(list(start.values()), [step[trial] for trial in start]) / len(step)
         for start, step in zip(starts, steps, strict=True)

@@ -22,7 +22,10 @@ SHORTEST_HISTORY = 6
 """Fewest points of a history. With fewer, no level can be told from noise."""
 
 STRICTNESS = 3.0
-"""Penalty, in variances times the logarithm of the length. 2 is the information criterion of G. Schwarz."""
+"""Penalty of a change point, as a multiple of the noise variance times the logarithm of the number of points.
+
+The information criterion of G. Schwarz (1978) has 2.
+"""
 
 
 def change_points(values: Sequence[float], threshold: float) -> list[int]:
@@ -85,7 +88,10 @@ def relative_change(before: float, after: float) -> float:
 
 
 def _noise_variance(logs: Sequence[float], threshold: float) -> float:
-    """Return the variance of the noise, never 0, from differences of neighbours, of which few span a new level."""
+    """Return the variance of the noise of logarithms, at least that of a quarter of the threshold.
+
+    It comes from the median difference of neighbours, because few pairs of neighbours span a change of level.
+    """
     steps = [abs(b - a) for a, b in pairwise(logs)]
     spread = statistics.median(steps) / 0.9539  # median of |difference| of two normal values, in standard deviations
     return max(spread, math.log1p(threshold) / 4) ** 2

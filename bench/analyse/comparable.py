@@ -24,14 +24,14 @@ AXES = tuple(name for name, role in ROLES.items() if role.compare == "axis")
 SECONDARY = tuple(name for name, role in ROLES.items() if role.compare == "secondary")
 """Fields of a spec that come with the machine or change no time by themselves.
 
-They are the axis only if nothing else is.
+Such a field is the axis only if the specs differ in nothing else.
 """
 
 
 def differences(base: Result, other: Result) -> list[Difference]:
     """Return all differences of two results: first the axis, then what makes them unfair, then the context."""
     program = list(_program(base, other))
-    # Another file or case brings its own loop and parameters.
+    # Another file or case brings its own loop and parameters, so differences in these are context.
     other_program = any(difference.kind == "axis" for difference in program)
     diffs = [
         *program,
@@ -72,7 +72,10 @@ def _program(base: Result, other: Result) -> Iterator[Difference]:
 
 
 def _execution(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:
-    """Yield differences in how the work is done. XLA that a loop decides itself comes with the loop."""
+    """Yield differences in how the work is done.
+
+    If the loops differ and one of them decides about XLA itself, a difference in XLA is context.
+    """
     a, b = base.spec, other.spec
     for name in AXES:
         left, right = getattr(a, name), getattr(b, name)
@@ -92,7 +95,8 @@ def _env(base: Env | None, other: Env | None) -> Iterator[Difference]:
     yield Difference(name=PYTHON_ENVIRONMENT, base=names[0], other=names[1], kind="axis")
     if base is None or other is None:
         return
-    sides = [{k: v for k, v in env.packages.items() if k not in TENSORFLOWS} for env in (base, other)]  # a row names it
+    # TensorFlow is left out, because its version is a row of the machine.
+    sides = [{k: v for k, v in env.packages.items() if k not in TENSORFLOWS} for env in (base, other)]
     changed = sorted(name for name in sides[0].keys() & sides[1].keys() if sides[0][name] != sides[1][name])
     if changed:
         versions = [", ".join(f"{name} {side[name]}" for name in changed) for side in sides]
@@ -141,12 +145,12 @@ def _secondary(base: Result, other: Result, alone: bool) -> Iterator[Difference]
 
 
 def _environment(base: Result, other: Result) -> Iterator[Difference]:
-    """Yield differences of the machines. What a backend brings along is left out if the backends differ."""
+    """Yield differences of the machines. What comes with a backend is left out if the backends differ."""
     left, right = (result.environment.rows() for result in (base, other))
     for name, trait in ROWS.items():
         if left[name] != right[name] and not (trait.from_backend and base.spec.backend != other.spec.backend):
             yield Difference(name=name, base=left[name], other=right[name], kind="context")
-
+    """Yield differences in the checks (same-answer, first losses, placement) and in the status."""
 
 def _checks(base: Result, other: Result) -> Iterator[Difference]:
     """Yield what makes the times of a result meaningless: a failed same-answer or placement check."""
@@ -176,8 +180,8 @@ def _check(placement: Placement | None) -> str:
 def _first_losses(base: Result, other: Result) -> Iterator[Difference]:
     """Yield first losses that differ.
 
-    Two files may compute different things, so their losses are context. The same computation must have the same losses;
-    within a group that was checked when it was measured.
+    Two files may compute different things, so a difference in their losses is context. The same computation must have
+    the same losses. Within a group, the same-answer check has compared them already.
     """
     first, second = (next(iter(same_answer.samples_with_losses(result)), None) for result in (base, other))
     if first is None or second is None:

@@ -30,8 +30,8 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
     Args:
         base: the baseline.
         other: the result that is called faster or slower.
-        threshold: smallest relative difference that matters.
-        trainings: whether to find the break-even of the whole trainings, which takes most of the time.
+        threshold: smallest relative difference that matters, as a share.
+        trainings: whether to compute the break-even, which takes most of the time of a comparison.
     """
     diffs = differences(base, other)
     unit, factor = unit_of(base, other)
@@ -86,7 +86,7 @@ def _side(result: Result, label: str) -> Side:
 
 
 def _labels(base: Result, other: Result, diffs: Sequence[Difference]) -> tuple[str, str]:
-    """Return the labels of the two results. If they are equal, the value of the axis or the id is appended."""
+    """Return the labels of the two results. If they are equal, the value of the axis or the end of the id is added."""
     first, second = base.spec.label, other.spec.label
     if first != second:
         return first, second

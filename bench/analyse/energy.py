@@ -9,10 +9,13 @@ from bench.model.result import Result
 
 
 def joules_per_step(result: Result) -> float | None:
-    """Return the mean energy of a step in joules: mean power over the metered window times the step time.
+    """Return the energy of a step in joules: the mean power in the steady state times the mean step.
 
-    On the CPU this is the energy of its packages. On a GPU it is the GPU's own, or None: the packages use only a small
-    part of the energy.
+    On a CPU, it is the energy of the CPU's packages. On a GPU, it is the energy of the GPU alone, because the packages
+    use only a small part.
+
+    Returns:
+        The mean over processes. None if no process measured the energy.
     """
     gpu = capabilities(result.spec.backend).gpu
     per_step = []

@@ -1,10 +1,10 @@
 """How long a training waits at the ends of its epochs.
 
 When an epoch ends its iterator of `tf.data`, TensorFlow 2.21 wakes the iterator's autotuning thread and waits for it.
-Sometimes that thread checks too early and sleeps on until its next wake-up: 10 ms after the iterator's first step, then
-after twice as long each time, up to a minute (`OptimizeLoop` in `core/framework/model.cc`; benchmarks/README.md has the
-measurements). TensorFlow 2.10 does not do this. How often it happens does not depend on the length of an epoch, so
-short epochs are enough to estimate it.
+Sometimes that thread checks too early, and sleeps until its next wake-up. It wakes up 10 ms after the iterator's first
+step, then after twice as long each time, up to a minute (`OptimizeLoop` in `core/framework/model.cc`;
+benchmarks/README.md has the measurements). TensorFlow 2.10 does not do this. How often it happens does not depend on
+the length of an epoch, so short epochs are enough to estimate it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ FEWEST_ENDS = 8
 """Fewest observed ends from which the share that waits is estimated."""
 
 LEAST_SPREAD = 0.04
-"""Smallest relative spread of an epoch's length. Processes of one spec vary as much on a quiet machine."""
+"""Smallest relative standard deviation of an epoch's length. On a quiet machine, processes of a spec vary this much."""
 
 AGES = 100
-"""Number of equally likely ages over which waits are averaged."""
+"""Number of equally likely ages of an iterator over which its wait is averaged."""
 
 FIX = "set `autotune.enabled = False` in the options of the dataset."
 
@@ -53,7 +53,7 @@ def can_wait(version: str) -> bool:
 
 
 def seconds_until_wake_up(age: float) -> float:
-    """Return the seconds from an iterator's age, in seconds, until the next wake-up of its autotuning thread."""
+    """Return the seconds until the autotuning thread of an iterator of this age, in seconds, wakes up."""
     wake_up, pause = 0.0, 0.01
     while wake_up < age:
         wake_up += pause
@@ -62,7 +62,10 @@ def seconds_until_wake_up(age: float) -> float:
 
 
 def observed_waits(samples: Sequence[ProcessSample]) -> tuple[int, int]:
-    """Return how many short epochs waited at their ends, and how many ends were observed."""
+    """Return how many short epochs waited at their ends, and how many ends were observed.
+
+    An end does not count if its wait would have been too short to be told from no wait.
+    """
     ends = [(seconds_until_wake_up(end.age), end.gap) for s in samples for end in s.facts.iterator_ends or ()]
     clear = [gap > 0.5 * wait for wait, gap in ends if wait > CLEAR_SECONDS]
     return sum(clear), len(clear)
@@ -125,12 +128,12 @@ def add_note(result: Result, samples: Sequence[ProcessSample]) -> None:
 
 
 def _rounded(seconds: float) -> str:
-    """Return whole seconds, or one digit of a shorter time."""
+    """Return seconds as text: whole seconds from 9.5 s on, otherwise one significant digit."""
     return f"{seconds:.0f}" if seconds >= 9.5 else f"{seconds:.1g}"
 
 
 def longest_wait(result: Result, samples: Sequence[ProcessSample]) -> float:
-    """Return the most seconds that the projected training can wait at the ends of its epochs; 0 if it cannot wait."""
+    """Return the longest time in seconds that the projected training can wait at the ends of its epochs, or 0."""
     length, mean = steps_per_epoch(samples), result.summary.step_seconds_mean
     if result.projection is None or mean is None or not length or result.spec.loop not in ("as-written", "fit"):
         return 0.0

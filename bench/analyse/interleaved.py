@@ -1,4 +1,4 @@
-"""The rounds of a trial: the blocks of its processes that were timed side by side."""
+"""The rounds of a trial: one block of each of its processes."""
 
 from __future__ import annotations
 

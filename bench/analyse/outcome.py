@@ -45,7 +45,7 @@ class Outcome:
         Args:
             pairing: what to compare.
             threshold: smallest relative difference that matters.
-            read: returns a result with its samples, if those of the pairing lack them so that many fit in memory.
+            read: reads a result with its samples, if the results of the pairing lack them to save memory.
         """
         comparisons = [compare(read(base), read(other), threshold) for base, other in pairing.pairs]
         if pairing.explicit:

@@ -29,9 +29,9 @@ class Pairing:
         alone: results that cannot be compared with any other.
         explicit: whether each pair was named by the user. An unfair one is then an error; otherwise it is skipped.
         groups: groups that can have a matrix, such as interleaved results. Empty if the pairs are explicit.
-        unchecked: of two sets, results that have no partner, so they may have become slower. These are the results that
-            the second set lacks, and results that cannot be compared fairly although their workload is in the first
-            set. A workload that the first set lacks is new, so its results are not unchecked.
+        unchecked: of two sets, results without a partner that may have become slower. These are the results that only
+            the first set has, and results of the second set whose workload is in the first set, but which cannot be
+            compared fairly. A workload that only the second set has is new, so its results do not count.
     """
 
     results: list[Result]
@@ -109,7 +109,7 @@ def pairs_within_group(members: Sequence[Result]) -> list[Pair]:
 
 
 def _distance(diffs: list[Difference]) -> tuple[bool, int, bool]:
-    """Return how far apart two comparable results of a group are. Among equals, another case is the farthest."""
+    """Return the sort key of a baseline: another backend first, then few differences, another case last."""
     name = axis(diffs)
     return name != "backend", sum(difference.name not in ROWS for difference in diffs), name == "case"
 
@@ -120,7 +120,7 @@ def is_fair(diffs: Iterable[Difference]) -> bool:
 
 
 class Repeatable(Protocol):
-    """What identifies a result and its repetitions: the result itself, or its entry in a folder."""
+    """The fields that identify a result and its repetitions. An entry of a folder of results has them too."""
 
     @property
     def id(self) -> str:
@@ -147,7 +147,7 @@ T = TypeVar("T", bound=Repeatable)
 
 
 def latest_runs(results: Sequence[T]) -> list[T]:
-    """Return the newest run of each key and machine, in their order. A single result counts whatever its purpose."""
+    """Return the newest run of each key and fingerprint, in order. A single result counts whatever its purpose."""
     newest: dict[tuple[str, str], T] = {}
     for result in sorted(results, key=lambda r: r.created):
         if result.purpose == "run" or len(results) == 1:
@@ -173,8 +173,9 @@ def _pair_two_sets(bases: Sequence[Result], others: Sequence[Result]) -> Pairing
 def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
     """Return the result that does the same work on any machine, or that differs in one thing only.
 
-    Among several, prefer one whose file has the same name, then one on the same machine, then one on another backend,
-    then one in the same loop if file or case bring their own. None if several are left.
+    Among several, prefer one that does the same work, then one whose file has the same name, then one on the same
+    machine, then one on another backend, then one in the same loop if file or case bring their own. None if several are
+    left.
     """
     ranked: dict[tuple[bool, ...], list[Result]] = {}
     for base in bases:

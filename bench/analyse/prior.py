@@ -1,12 +1,12 @@
 """What is known about the variance of ratios before the first trial (G. K. Smyth, 2004: the moderated t of limma).
 
 A few trials say little about their own variance: Student's factor is 12.7 for two trials, and one trial shows no
-variance at all. But many earlier trials show how much ratios usually vary. So a variance counts as if it had been
-estimated with `FREEDOM` more degrees of freedom, in which it was as large as usual.
+variance at all. But many earlier trials show how much ratios usually vary. So the variance of the trials is averaged
+with the usual variance, which has the weight of `FREEDOM` degrees of freedom.
 
-What is usual depends on the machine. Each trial shows it, because its rounds vary. The usual variance of a trial is
-that on a quiet machine (`QUIET`), plus `SCALE` times the variance of the median of its rounds. `benchmarks/prior.py`
-compares this with pools of real trials.
+The usual variance depends on the machine, and the rounds of each trial show it. It is the variance on a quiet machine
+(`QUIET` squared), plus `SCALE` times the variance of the median over rounds. `benchmarks/prior.py` compares this with
+pools of real trials.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from bench.analyse.interleaved import rounds
 from bench.model.sample import Block
 
 FREEDOM = 4.0
-"""Degrees of freedom of the prior. Fewer than fit the data best: that costs trials, but causes no wrong verdicts."""
+"""Degrees of freedom of the prior. More would fit measured trials better. Fewer cost trials, but no wrong verdicts."""
 
 SCALE = 2.0
-"""Variance between trials over that of the median of their rounds. A disturbance lasts for several rounds."""
+"""Variance between trials over that of the median over rounds. It exceeds 1: disturbances last for several rounds."""
 
 QUIET = 0.01
-"""Standard deviation of a trial's ratio on a quiet machine (`benchmarks/verdicts.py`)."""
+"""Standard deviation of the logarithm of a trial's ratio on a quiet machine (`benchmarks/verdicts.py`)."""
 
 FEWEST_ROUNDS = 5
-"""Fewest rounds whose variance is used."""
+"""Fewest rounds of a trial from which a prior is computed."""
 
 Processes = Sequence[Sequence[Block]]
 """For each trial, the blocks of one process."""
@@ -40,7 +40,7 @@ class Prior:
     """A variance that is known beforehand.
 
     Attributes:
-        variance: Of one trial.
+        variance: Variance of one trial.
         freedom: Degrees of freedom that this knowledge is worth.
     """
 
@@ -85,7 +85,7 @@ def of_share(whole: Processes, upper: Processes | None, lower: Processes | None)
         lower: The next level. None to take the share of the upper level itself.
 
     Returns:
-        None as for a ratio.
+        None if a trial was not interleaved, or has too few rounds.
     """
     levels = [level for level in (upper, lower) if level is not None]
     variances = []
@@ -96,8 +96,9 @@ def of_share(whole: Processes, upper: Processes | None, lower: Processes | None)
         ratios = [[block.step_seconds / turn[0].step_seconds for block in turn[1:]] for turn in turns]
         high = [turn[0] if upper is not None else 0.0 for turn in ratios]
         low = [turn[-1] if lower is not None else 0.0 for turn in ratios]
-        shares = [a - b for a, b in zip(high, low, strict=True)]  # minus 1 if the level is the whole step
-        effects = map(statistics.median, (high, low, shares))  # of the processes of both levels and of the whole step
+        # If the upper level is the whole step, this is the share minus 1, which varies as much.
+        shares = [a - b for a, b in zip(high, low, strict=True)]
+        effects = map(statistics.median, (high, low, shares))  # derivatives by the logarithms of the three times
         variances.append(SCALE * _of_median(shares) + QUIET**2 / 2 * sum(effect**2 for effect in effects))
     return Prior(statistics.fmean(variances))
 

@@ -26,10 +26,10 @@ def project(
     short epochs waited (`bench.analyse.epoch_waits`).
 
     Args:
-        result: with its summary; a whole training that was measured is kept.
+        result: the result, with its summary. A measured training in its projection is kept.
         samples: processes whose cold start was measured.
         total: steps of the training.
-        planned: steps that the program planned, if it stopped by itself before.
+        planned: steps that the program planned. None if they are not known.
 
     Returns:
         None if no process has valid step times.

@@ -47,7 +47,7 @@ def peaks_of(result: Result) -> Peaks | None:
 
 
 def fingerprint(result: Result) -> str:
-    """Return 16 digits for everything that peaks depend on: machine, device, TensorFlow, backend and its settings."""
+    """Return 16 hex digits for everything that peaks depend on: machine, device, TensorFlow, backend and settings."""
     import hashlib
     import json
 
@@ -63,13 +63,13 @@ def has_known_work(result: Result) -> bool:
 
 
 def _work(result: Result) -> tuple[Facts, float | None, float | None]:
-    """Return the facts that count the bytes of a step, its operations and its bytes."""
+    """Return the facts with the bytes of a step, the operations of the step, and these bytes."""
     facts = next((s.facts for s in result.samples if s.facts.bytes_per_step), Facts())
     return facts, facts.flops_formula or facts.flops_per_step, facts.bytes_per_step
 
 
 def roofline(result: Result, peaks: Peaks) -> Roofline | None:
-    """Return a result's step under the roofline; None if its operations, its bytes or the peak is not known."""
+    """Return how a step compares with the peaks. None if its operations, its bytes or the peak is not known."""
     step = result.summary.step_seconds
     facts, flops, moved = _work(result)
     dtype = COMPUTE_DTYPE.get(result.spec.dtype, result.spec.dtype)

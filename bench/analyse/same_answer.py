@@ -13,7 +13,7 @@ from bench.model.sample import ProcessSample
 from bench.model.spec import IGNORED, ROLES, Workers
 
 TOLERANCES = {"exact": 2e-3, "reduced": 5e-2}
-"""Relative difference of first losses that is allowed: for sums in another order, and for fewer bits."""
+"""Largest relative difference of first losses that is allowed. exact: sums in another order; reduced: fewer bits."""
 
 COMPUTATION = {name for name, role in ROLES.items() if role.computation}
 """Fields of a spec that determine the computation, besides the loop."""

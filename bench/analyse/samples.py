@@ -38,7 +38,7 @@ def mean_step(blocks: Sequence[Block]) -> float:
 
 
 def faster_half(blocks: Sequence[Block]) -> float:
-    """Return the mean seconds of a step over the faster half of the blocks, which other guests disturb least."""
+    """Return the mean seconds of a step over the faster half of the blocks, which other load disturbs least."""
     times = sorted(b.step_seconds for b in blocks)
     return statistics.fmean(times[: (len(times) + 1) // 2])
 
@@ -46,9 +46,9 @@ def faster_half(blocks: Sequence[Block]) -> float:
 def typical_ratio(base: Sequence[Block], other: Sequence[Block]) -> float:
     """Return the logarithm of the other's seconds per step over the base's.
 
-    If the two were interleaved, it is the median over rounds of the ratio of the two blocks of a round: a disturbance
-    that lasts hits both blocks, and one that hits a single block is an outlier to the median. If one process ran after
-    the other, it is the ratio of the faster halves.
+    If the two were interleaved, it is the median over rounds of the ratio of the two blocks of a round. A long
+    disturbance affects both blocks of a round, and the median ignores one that affects a single block. If one process
+    ran after the other, it is the ratio of the faster halves.
     """
     turns = rounds(base, other)
     if turns is not None:
@@ -74,7 +74,10 @@ def main_series(sample: ProcessSample) -> Series | None:
 
 
 def process_blocks(result: Result) -> dict[int, list[Block]]:
-    """Return the blocks of steps of this result's processes, by trial. A process with a NaN time is left out."""
+    """Return the blocks of steps of a result's processes, by trial.
+
+    A process with a block time that is not positive and finite is left out.
+    """
     return {
         sample.trial: series.blocks
         for sample in usable_samples(result)
@@ -83,13 +86,16 @@ def process_blocks(result: Result) -> dict[int, list[Block]]:
 
 
 def process_values(result: Result, estimator: StepEstimator = typical_step) -> dict[int, float]:
-    """Return the seconds per step of this result's processes, by trial."""
+    """Return the seconds per step of a result's processes, by trial."""
     values = {trial: estimator(blocks) for trial, blocks in process_blocks(result).items()}
     return {trial: seconds for trial, seconds in values.items() if 0 < seconds < math.inf}
 
 
 def process_totals(result: Result) -> list[float]:
-    """Return one time per process, whose spread decides when to stop: its typical step, or the sum of its series."""
+    """Return one time per process: its typical step, or the sum over its series if it times no steps.
+
+    The spread of these times decides when the run of a single spec stops.
+    """
     values = list(process_values(result).values())
     if values:
         return values
@@ -103,7 +109,7 @@ def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typica
     varies more, and has none.
 
     Returns:
-        None if the two share no trial.
+        None if the two were not measured together or share no trial.
     """
     if first.group != other.group:
         return None
@@ -121,15 +127,18 @@ def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typica
 
 
 def cold_starts(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
-    """Return the samples whose cold start was measured.
+    """Return the samples whose cold start was measured undisturbed.
 
-    They are of fresh processes that took a step, and no other worker started meanwhile.
+    Their processes are fresh, ended their first step, and started while no other worker started.
     """
     return [s for s in samples if "first_step" in s.phases and s.start_position is not None and not s.forked]
 
 
 def has_measurements(result: Result) -> bool:
-    """Whether a result holds a measurement. It has none if a run was interrupted before its first process was ready."""
+    """Return whether a result failed or holds a measurement.
+
+    It does neither if the run was interrupted before its first process was ready.
+    """
     return result.failure is not None or bool(usable_samples(result) or cold_starts(result.samples))
 
 
@@ -154,7 +163,7 @@ def warm_up_excess(sample: ProcessSample, step_seconds: float, steps: float = ma
     Args:
         sample: the process.
         step_seconds: seconds of a step.
-        steps: steps that count. The warm-up may be longer than a training.
+        steps: number of steps that count, because a training may be shorter than the warm-up. Default: all.
     """
     seconds = 0.0
     for block in (block for series in sample.series for block in series.warmup):
@@ -178,8 +187,8 @@ def examples_per_step(examples: int | None, samples: Sequence[ProcessSample]) ->
     """Return the examples of a step: those of a batch, or all examples if a batch asks for more.
 
     Args:
-        examples: those of a batch, as the workload says. None if it does not say.
-        samples: they show the batch of a script.
+        examples: examples of a batch by the workload's declaration. None if it declares none.
+        samples: the processes, which know the batch of a script and the length of an epoch.
 
     Returns:
         None if a step has no examples, or they are not known.

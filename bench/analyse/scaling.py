@@ -16,7 +16,7 @@ from bench.model.scaling import PartName, ScalingPart, ScalingStudy, Size
 from bench.model.spec import Spec, Workers
 
 LEAST_WAITING = 0.05
-"""Share of a step from which waiting for the slowest worker names that worker."""
+"""If waiting for the slowest worker takes at least this share of a step, that worker is named."""
 
 
 def is_size(spec: Spec) -> bool:
@@ -27,7 +27,7 @@ def is_size(spec: Spec) -> bool:
 
 @dataclass(frozen=True)
 class _Levels:
-    """The results of a study, by what they are.
+    """The results of a study, sorted into levels.
 
     Attributes:
         bare: one worker without a strategy.
@@ -111,7 +111,7 @@ def _processes(result: Result) -> int:
 
 
 def _rate(result: Result) -> Interval | None:
-    """Return the throughput of all workers of a result together."""
+    """Return the throughput of all workers of a result together, in examples per second."""
     step, examples = result.summary.step_seconds, examples_of_step(result)
     return stats.scale(step.inverse, examples) if step and examples else None
 
@@ -141,7 +141,7 @@ def _size(levels: _Levels, count: int) -> Size:
     size.parts, size.slowest_worker = _parts(levels, count)
     gradient_bytes = merged_facts(usable_samples(result)).gradient_bytes
     if count > 1 and gradient_bytes:
-        size.all_reduce_bytes = round(2 * (count - 1) / count * gradient_bytes)  # of a ring
+        size.all_reduce_bytes = round(2 * (count - 1) / count * gradient_bytes)  # of a ring all-reduce
         reduction = next((part.seconds for part in size.parts if part.name == "all-reduce"), None)
         if reduction is not None and reduction.value > 0 and not reduction.may_be_zero:
             size.bandwidth = size.all_reduce_bytes / reduction.value
@@ -192,7 +192,10 @@ def _parts(levels: _Levels, count: int) -> tuple[list[ScalingPart], int | None]:
 
 
 def _of_each_worker(result: Result | None) -> dict[int, list[float]]:
-    """Return the seconds per step of each process that trained alone, by trial. Trials without one are left out."""
+    """Return the seconds per step of each process that trained without the reduction, by trial.
+
+    Trials that lack a process are left out.
+    """
     if result is None or result.failure is not None:
         return {}
     own = process_values(result)
@@ -204,7 +207,7 @@ def _of_each_worker(result: Result | None) -> dict[int, list[float]]:
 
 
 def _inputs(levels: _Levels, count: int, share: int) -> dict[int, float] | None:
-    """Return the seconds by which the input takes longer than its ideal share, by trial. None if not measured."""
+    """Return the seconds of the input beyond its ideal share, by trial. None if they were not measured."""
     if levels.bare is None or levels.bare_on_host_batches is None or count not in levels.alone_on_host_batches:
         return None
     bare, ready = process_values(levels.bare), process_values(levels.bare_on_host_batches)
@@ -227,7 +230,10 @@ def _shares(columns: Mapping[PartName, Sequence[float]], totals: Sequence[float]
 
 
 def _add_bounds(study: ScalingStudy, levels: _Levels) -> None:
-    """Add Amdahl's bound and that of the bandwidth, by the largest size that was measured."""
+    """Add the serial share (A. H. Karp, H. P. Flatt, 1990), Amdahl's bound and the bound of the bandwidth.
+
+    They come from the largest number of workers with a speed-up. Weak scaling has no such bounds.
+    """
     size = next((size for size in reversed(study.sizes) if size.workers > 1 and size.speed_up), None)
     if size is None or size.speed_up is None or study.scaling == "weak":
         return
@@ -241,7 +247,7 @@ def _add_bounds(study: ScalingStudy, levels: _Levels) -> None:
 
 
 def _fastest(sizes: Sequence[Size]) -> int | None:
-    """Return the number of workers with the highest throughput. None if intervals overlap."""
+    """Return the number of workers with the highest speed-up. None if the intervals of others reach its interval."""
     rated = sorted((size for size in sizes if size.speed_up), key=lambda s: s.speed_up.value if s.speed_up else 0.0)
     if not rated:
         return None
@@ -254,7 +260,7 @@ def _fastest(sizes: Sequence[Size]) -> int | None:
 
 
 def _break_even(levels: _Levels, sizes: Sequence[Size]) -> dict[str, int]:
-    """Return the steps of one worker from which a training with more workers is faster, by number of workers."""
+    """Return the steps of the bare worker after which more workers are ahead, by number of workers."""
     bare = levels.bare
     if bare is None or bare.summary.step_seconds is None or bare.summary.cold_start_seconds is None:
         return {}

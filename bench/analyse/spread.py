@@ -20,7 +20,7 @@ class BlockSpread:
         processes: number of usable processes.
         blocks: number of blocks.
         quantiles: the `QUANTILES`; empty without blocks.
-        marks: all step times, rising, or as many of their quantiles as were asked for.
+        marks: all step times in rising order, or quantiles of them if there are too many.
     """
 
     processes: int
@@ -30,7 +30,7 @@ class BlockSpread:
 
     @classmethod
     def of(cls, result: Result, marks: int) -> BlockSpread:
-        """Return the spread of a result, with at most so many marks."""
+        """Return the spread of a result, with at most `marks` marks."""
         import numpy as np
 
         samples = usable_samples(result)

@@ -1,8 +1,8 @@
 """Statistics of plain numbers: intervals, contrasts of two means, and how many units a target needs.
 
-The unit is the process or the trial, never the step. Intervals are Student's, on logarithms for times, since times vary
-by factors. Where a prior of the variance is known, they are Smyth's (`bench.analyse.prior`). `bench.analyse.samples`
-reads the numbers from results.
+A unit is a process or a trial, never a step. Intervals are Student's t intervals. Those of positive times are computed
+on logarithms, because times vary by factors. Where a prior of the variance is known, Smyth's moderated t replaces
+Student's (`bench.analyse.prior`). `bench.analyse.samples` reads the numbers from results.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from bench.analyse.prior import Prior
 from bench.model.interval import Interval
 
 CONFIDENCE = 0.95
-"""Level of all intervals that are published one by one."""
+"""Confidence of an interval that is published by itself. Intervals that must hold together have a higher one."""
 
 FEW = 3
-"""If an interval is wide and rests on at most this many values, the values themselves are shown."""
+"""If a wide interval comes from at most this many values, the smallest and the largest of them are shown instead."""
 
 FEWEST_ADJUSTED = 5
-"""Fewest trials for which ratios are adjusted for the order of starts. With fewer, the adjustment costs too much."""
+"""Fewest trials for which ratios are adjusted for the order of starts. Fewer cannot spare a degree of freedom."""
 
 LARGEST_COST = 0.25
-"""Largest relative growth of the variance at which ratios are adjusted for the order of starts."""
+"""Largest relative growth of the variance that the adjustment for the order of starts may cause."""
 
 
 def variance(values: Sequence[float]) -> float:
-    """Return the variance of a sample, over n - 1.
+    """Return the sample variance of at least two values, with the divisor n - 1.
 
-    `statistics.variance` computes in exact fractions, which takes more than twice as long.
+    It does not use `statistics.variance`, which computes in exact fractions and takes more than twice as long.
     """
     import numpy as np
 
@@ -44,7 +44,7 @@ def t_quantile(n: int, confidence: float = CONFIDENCE) -> float:
 
 
 def quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
-    """Return the two-sided quantile of Student's t for degrees of freedom."""
+    """Return the two-sided quantile of Student's t for degrees of freedom, which need not be a whole number."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + confidence) / 2))
@@ -54,7 +54,7 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
     """Return the geometric mean with Student's t interval on logarithms (W. S. Gosset, 1908).
 
     Args:
-        values: one number per process or trial. If one is not positive, the arithmetic mean is returned.
+        values: one number per process or trial. If one is not positive, the result is that of `arithmetic`.
         confidence: two-sided level.
 
     Returns:
@@ -84,10 +84,17 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
 
 
 def arithmetic(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Return the mean with Student's t interval, for quantities that add up or may be zero.
+    """Return the arithmetic mean with Student's t interval, for quantities that add up or may be zero.
 
-    If no value is negative, the interval has no negative bound. If all are positive, the interval is that of the
-    logarithm of the mean (delta method). A narrow one is the same as the plain interval.
+    If all values are positive, the interval is computed on the logarithm of the mean (delta method), so that its
+    bounds are positive. It differs from the plain interval only if it is wide. If the smallest value is 0, the lower
+    bound is at least 0.
+
+    Returns:
+        An interval without bounds if there is one value only.
+
+    Raises:
+        ValueError: There is no value.
     """
     centre = statistics.fmean(values)
     if len(values) == 1:
@@ -102,7 +109,7 @@ def arithmetic(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
 
 
 def _range(values: Sequence[float]) -> dict[str, float]:
-    """Return the smallest and the largest of a few values."""
+    """Return the smallest and the largest value. Empty if there is only one, or more than `FEW`."""
     return {"least": min(values), "most": max(values)} if 1 < len(values) <= FEW else {}
 
 
@@ -114,7 +121,7 @@ def scale(estimate: Interval, factor: float) -> Interval:
 
 
 def units_for_target(values: Sequence[float], target: float, confidence: float = CONFIDENCE) -> int:
-    """Return how many units a target error needs, by the variance of a pilot (C. Stein, 1945, two stages).
+    """Return how many units a target error needs, by the variance of a pilot (C. Stein, 1945, two-stage procedure).
 
     Args:
         values: positive numbers of the pilot, at least two.
@@ -132,7 +139,7 @@ class Contrast:
     Args:
         mean: the other mean minus the first.
         variance: variance of that difference. Infinite if it is unknown.
-        freedom: degrees of freedom of the variance's estimate, those of a prior included.
+        freedom: degrees of freedom of the estimated variance, including those of a prior.
         n: number of values behind it, on the side that has fewer.
     """
 
@@ -212,7 +219,7 @@ class Contrast:
         return cls(value, each * (1 / n + centre**2 / squares), freedom, n)
 
     def plus(self, other: Contrast) -> Contrast:
-        """Return the sum of two contrasts that were measured apart, with Satterthwaite's degrees of freedom."""
+        """Return the sum of two independent contrasts (degrees of freedom by F. E. Satterthwaite, 1946)."""
         variance = self.variance + other.variance
         if not math.isfinite(variance):  # that of one of them is unknown
             return Contrast(self.mean + other.mean, math.inf, 0, min(self.n, other.n))
@@ -226,7 +233,7 @@ class Contrast:
 
     @property
     def is_known(self) -> bool:
-        """Whether its variance is known, so that it has an interval."""
+        """Whether its variance is known, so that its interval has bounds."""
         return math.isfinite(self.variance)
 
     @property
@@ -242,7 +249,7 @@ class Contrast:
         return Interval(value=self.mean, low=self.mean - half, high=self.mean + half, n=self.n, confidence=confidence)
 
     def ratio(self, confidence: float = CONFIDENCE) -> Interval:
-        """Return the interval of a difference of logarithms as a ratio. A bound beyond any float is 0 or infinite."""
+        """Return the interval of a difference of logarithms as a ratio. A bound that overflows is 0 or infinite."""
         difference = self.interval(confidence)
         low, high = (None if v is None else _exp(v) for v in (difference.low, difference.high))
         return difference.model_copy(update={"value": math.exp(difference.value), "low": low, "high": high})
@@ -251,7 +258,7 @@ class Contrast:
 def independent_ratio(
     first: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE
 ) -> Interval | None:
-    """Return the geometric mean of the other over that of the first, measured apart.
+    """Return the geometric mean of the other values over that of the first, with Welch's interval.
 
     Returns:
         None if a side is empty or a value is not positive.
@@ -262,7 +269,10 @@ def independent_ratio(
 
 
 def _exp(bound: float) -> float:
-    """Return e to the power of a bound, which may overflow: at 99.9%, two trials whose ratios differ 9-fold do."""
+    """Return e to the power of a bound. It is infinite if it overflows.
+
+    That happens at 99.9% after two trials whose ratios differ 9-fold.
+    """
     try:
         return math.exp(bound)
     except OverflowError:

@@ -28,7 +28,7 @@ def summarize(result: Result, total_steps: int | None, examples: int | None) -> 
 
     Args:
         result: the result, changed in place.
-        total_steps: steps of the whole training. None if only the worker knows it.
+        total_steps: steps of the whole training. None if only the worker knows them.
         examples: examples of a batch. None if a step has none.
     """
     samples = usable_samples(result)

@@ -16,7 +16,7 @@ from bench.model.result import Result, ResultWarning, Summary
 from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep
 
 DISTURBED = ("load", "stolen", "throttled", "unsettled", "shared-gpu", "clocks", "temperature", "not-interleaved")
-"""Warnings of points that say why the points of a sweep may not be comparable with each other."""
+"""Keys of the warnings about disturbances, because of which the results of a study may not be comparable."""
 
 
 def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
@@ -105,10 +105,11 @@ def crossings(axis: str, curve: Curve) -> list[Crossing]:
 
 
 def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
-    """Return where a curve and its base change places: the index to the left, and whether the ratio falls below 1.
+    """Return where two curves change places: the index to the left, and whether the ratio falls below 1.
 
-    There is at most one such place between two neighbouring settled points, or between a settled point and the end of
-    the curve, however often noise passes 1 there. If no point is settled there is none.
+    A point is settled if its verdict is faster or slower. Between two settled points, or between a settled point and an
+    end of the curve, there is at most one such place, even if noise makes the ratio pass 1 several times. There is none
+    if no point is settled.
     """
     settled = [index for index, point in enumerate(ratios) if point.verdict in ("faster", "slower")]
     if not settled:
@@ -140,7 +141,7 @@ def interpolate(left: float, right: float, share: float) -> float:
 
 
 def _passages(points: Sequence[tuple[float, float]], falling: bool) -> list[float]:
-    """Return where lines between these points pass 1 in one direction, straight on the logarithm of the ratio."""
+    """Return where the ratio passes 1 in one direction, interpolated linearly on its logarithm."""
     passages = []
     for (left, a), (right, b) in pairwise(points):
         if (a > 1 >= b) if falling else (a <= 1 < b):
@@ -155,7 +156,7 @@ def ran_out_of_memory(result: Result) -> bool:
 
 
 def open_brackets(sweep: Sweep) -> list[tuple[float, float]]:
-    """Return neighbouring values between which a curve overtakes another. A further point there is worth most."""
+    """Return the neighbouring values between which a curve overtakes another. A new point is most useful there."""
     (axis,) = sweep.axes
     brackets = [
         (float(curve.ratios[left].values[axis]), float(curve.ratios[left + 1].values[axis]))
@@ -201,7 +202,8 @@ def _ratios(
 def _best(curve: Curve) -> list[dict[str, Any]]:
     """Return the values that may have the highest throughput: their intervals reach that of the highest one.
 
-    Points that were measured in a single process have no interval. Then all of them may be the best.
+    A point that was measured in a single process has no interval, so it may be the best. If the highest one has none,
+    all may be the best.
     """
     rated = [(point, point.examples_per_second) for point in curve.points if point.examples_per_second]
     rated.sort(key=lambda pair: -pair[1].value)

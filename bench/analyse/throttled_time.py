@@ -30,7 +30,7 @@ class ThrottledTime(NamedTuple):
 
     @property
     def message(self) -> str:
-        """A message without a full stop."""
+        """The text of a warning, without a full stop."""
         return f"the CPU quota throttled the program's threads for {self.share:.0%} of the time"
 
 

@@ -1,6 +1,6 @@
-"""How long a training takes, by the figures of one process.
+"""The time of a training, computed from the figures of one process.
 
-The table, the verdict and the break-even use these functions, so they never disagree about a training.
+The projection, the break-even and the explanation all use these functions.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from bench.model.sample import ProcessSample
 
 @dataclass(frozen=True)
 class Epochs:
-    """What the epochs of a training add to its steps, in seconds.
+    """What the epochs of a training add to its steps. Times are in seconds.
 
     Args:
         length: steps of an epoch, the partial batch included. 0 if there are no epochs.
-        partial: the step on the partial batch in the first epoch. None if there is none.
+        partial: the step on the partial batch in the first epoch. None if there is none, or if it was not timed.
         partial_again: the same in a later epoch.
-        first_end: what follows the steps of the first epoch.
+        first_end: what follows the steps of the first epoch, such as callbacks, without the validation.
         end: what follows the steps of a later epoch.
         start: what precedes the steps of an epoch that follows another one.
         first_validation: the first validation of `fit`.
@@ -43,7 +43,10 @@ class Epochs:
 
     @classmethod
     def of(cls, sample: ProcessSample) -> Epochs:
-        """Return what a process measured. What it did not measure is 0. Without a time, a partial batch is a step."""
+        """Return what a process measured.
+
+        A time that it did not measure is 0. A partial batch that was not timed counts as a step on a full batch.
+        """
         phases, epoch = sample.phases, sample.facts.epoch
         partial = phases.get("partial_batch") if epoch and epoch.remainder and epoch.batches else None
         end, validation = phases.get("epoch_end", 0.0), phases.get("validation", 0.0)
@@ -61,7 +64,7 @@ class Epochs:
 
     @property
     def between(self) -> float:
-        """What passes between the steps of two later epochs, on average, without a partial batch."""
+        """Mean seconds between the steps of two later epochs, without the partial batch."""
         return self.end + self.start + self.validated * self.validation
 
     def partials(self, steps: int) -> int:
@@ -69,26 +72,26 @@ class Epochs:
         return steps // self.length if self.length and self.partial is not None else 0
 
     def seconds(self, steps: int) -> float:
-        """Return what the epochs add to the full steps of a training: partial batches, ends, starts and validations."""
+        """Return the seconds that epochs add to the full steps: partial batches, ends, starts and validations."""
         passes, partials = math.ceil(steps / self.length) if self.length else 0, self.partials(steps)
         total = self.first_end + (passes - 1) * (self.end + self.start) if passes else 0.0
         total += self.validation_seconds(steps)
         return total + ((self.partial or 0.0) + (partials - 1) * self.partial_again if partials else 0.0)
 
     def validation_seconds(self, steps: int) -> float:
-        """Return what the validations of a training take."""
+        """Return the seconds that the validations of a training take."""
         validations = math.ceil(steps / self.length) * self.validated if self.length else 0.0
         return min(1.0, validations) * self.first_validation + max(0.0, validations - 1) * self.validation
 
     def seconds_per_step(self, step_seconds: float) -> float:
-        """Return what a long training adds to each step, on average over an epoch."""
+        """Return the seconds that the epochs of a long training add to each step; a full step takes `step_seconds`."""
         if not self.length:
             return 0.0
         partial = 0.0 if self.partial is None else self.partial_again - step_seconds
         return (self.between + partial) / self.length
 
     def first_excess(self) -> float:
-        """Return what the first epoch adds beyond a later one."""
+        """Return the extra seconds of the first epoch against a later one, whose start does not count."""
         partial = 0.0 if self.partial is None else self.partial - self.partial_again
         validation = self.first_validation - self.validation if self.validated else 0.0
         return self.first_end - self.end + validation + partial if self.length else 0.0
@@ -97,12 +100,12 @@ class Epochs:
 def build_and_fit_seconds(sample: ProcessSample, steps: int) -> float:
     """Return the seconds of a training from building the model to its end.
 
-    Build, preparation, tracing, first step and warm-up count as measured, and further steps at the mean of the blocks.
-    The first partial batch and the first end of an epoch count as measured, later ones as they usually are.
+    Build, preparation, tracing, first step and warm-up count as measured, and all other steps at the mean step. The
+    first partial batch and the first end of an epoch count as measured, and later ones as the measured later ones.
 
     Args:
         sample: a process with timed steps.
-        steps: steps of the training.
+        steps: number of steps of the training.
     """
     series, epochs = main_series(sample), Epochs.of(sample)
     if series is None:
@@ -118,7 +121,7 @@ def launch_seconds(sample: ProcessSample) -> float:
 
 
 def epoch_seconds_per_step(samples: Sequence[ProcessSample]) -> float:
-    """Return what the epochs of a long training add to each step, by the processes that measured a cold start."""
+    """Return the seconds that the epochs of a long training add to each step: the mean over measured cold starts."""
     added = [
         Epochs.of(sample).seconds_per_step(mean_step(series.blocks))
         for sample in cold_starts(samples)

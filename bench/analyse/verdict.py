@@ -9,15 +9,15 @@ from bench.model.comparison import Verdict
 from bench.model.interval import Interval
 
 MOST_UNITS = 10_000
-"""Most trials that are suggested. Nobody would wait for more."""
+"""Largest number of trials or processes that is suggested."""
 
 
 def verdict(ratio: Interval | None, threshold: float) -> Verdict:
     """Return what the interval of a ratio of times decides.
 
-    The interval lies beyond the threshold, within it, or across it: the tests of difference and of equivalence in one
-    (D. J. Schuirmann, 1987, for the equivalence). The threshold is taken on logarithms, so that exchanging the two
-    sides exchanges faster and slower.
+    The whole interval lies beyond the threshold (faster, slower), within it (same), or neither (undecided). This
+    combines a test of difference with a test of equivalence (D. J. Schuirmann, 1987). The threshold is symmetric on
+    logarithms, so exchanging the two sides exchanges faster and slower. Without bounds, there is not enough data.
 
     Args:
         ratio: time of the result in question over that of the baseline. None if there is nothing to compare.
@@ -38,9 +38,9 @@ def verdict(ratio: Interval | None, threshold: float) -> Verdict:
 def units_for_verdict(ratio: Interval, threshold: float, prior_freedom: float = 0.0) -> int | None:
     """Return how many units would settle an undecided verdict, if the ratio stays where it is.
 
-    Units are trials, or processes on each side. The interval must shrink until it contains no bound of the threshold:
-    its half-width must not exceed the distance to the nearest bound. This is Stein's second stage (C. Stein, 1945) with
-    that distance as the width wanted.
+    Units are trials, or processes on each side. The interval must become so narrow that it contains no bound of the
+    threshold: on logarithms, its half-width must be at most the distance of the ratio from the nearest bound. This is
+    the second stage of C. Stein (1945), with that distance as the half-width.
 
     Args:
         ratio: the interval so far.
@@ -48,7 +48,7 @@ def units_for_verdict(ratio: Interval, threshold: float, prior_freedom: float = 
         prior_freedom: degrees of freedom that the interval has beyond those of its units.
 
     Returns:
-        None if there are too few units to tell, if a bound is infinite, or if more than `MOST_UNITS` would be needed
+        None if the interval lacks a bound, if a bound is 0 or infinite, or if more than `MOST_UNITS` would be needed
         because the ratio is too close to the threshold.
     """
     if ratio.low is None or ratio.high is None or ratio.low <= 0 or ratio.high == math.inf:

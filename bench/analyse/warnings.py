@@ -25,7 +25,7 @@ DAY_SECONDS = 86_400
 """Longest run that a fix suggests."""
 
 NAMED_OPERATIONS = 5
-"""Most misplaced operations that a warning names."""
+"""Largest number of misplaced operations that a warning names."""
 
 
 def add_warning(result: Result, key: str, message: str, fix: str = "") -> None:
@@ -156,11 +156,12 @@ def _add_target_warning(result: Result, stop: Stop) -> None:
 def _sufficient_cap(stop: Stop) -> str | None:
     """Return the option with which the target can be reached.
 
-    It allows as many trials as the pilot says are needed, and at least twice as many as there were. If the cap on
-    processes ended the run, intervals shrink with the square root of the number of trials.
+    If the time limit ended the run, the new limit allows a tenth more trials than the last estimate says are needed. If
+    the limit of processes ended it, the new limit grows with the square of the error, because an interval shrinks with
+    the square root of the number of trials. The new limit is at least twice what the run used.
 
     Returns:
-        None if it would take more than a day.
+        The option. None if the run would take more than a day.
     """
     timed = stop.reason == "max-time"
     excess = stop.error / stop.target if stop.error and stop.target else 1.0

@@ -1,6 +1,7 @@
-"""The command line: a table of commands. A command is loaded only when it runs, so that help and completion are fast.
+"""The program `devbench` and the table of its commands.
 
-A command is a module that holds `command`, made by `bench.cli.command.build`.
+The module of a command is imported only when the command runs, so that help and completion are fast. Each module holds
+`command`, made by `bench.cli.command.build`.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ COMMANDS = {
     "watch": ("bench.cli.watch", "Report runs that failed before they could report themselves."),
     "await": ("bench.cli.await_", "Wait until a hub has the results of Kubernetes Jobs."),
 }
-"""Command: (module, first line of its help)."""
+"""The module of each command, and the first line of its help."""
 
 HINT = "Use -h or --help to see the commands and options."
 
 ClickUsageError: Any = typer.BadParameter.__mro__[1]
-"""Click's UsageError. Some versions of Typer contain their own copy of Click."""
+"""Click's UsageError, taken from Typer, because some versions of Typer contain their own copy of Click."""
 
 
 def load(name: str) -> Any:
@@ -62,13 +63,13 @@ class LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command's name and summary, which is what help and completion need. None if it does not exist."""
+        """Return a command's name and summary as a stub, for help and completion. None if it does not exist."""
         if cmd_name not in COMMANDS:
             return None
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Load the command that the arguments name, or exit with code 2 and the nearest names."""
+        """Load the command that the arguments name. If there is none, suggest similar names and exit with code 2."""
         near = difflib.get_close_matches(args[0], COMMANDS, cutoff=0.5) if args[0] not in COMMANDS else []
         if near and not ctx.resilient_parsing:
             ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(near)}?")
@@ -83,7 +84,10 @@ class LazyGroup(TyperGroup):
 
 @contextmanager
 def _usage_errors_as_json() -> Iterator[None]:
-    """Under `--json`, write an error in the command line to stdout as a document too. Report a full disk."""
+    """Write usage errors to stdout as JSON under `--json`, and end the command if the disk is full.
+
+    A usage error is raised again, so that Click shows it on stderr.
+    """
     try:
         yield
     except ClickUsageError as error:
@@ -92,7 +96,7 @@ def _usage_errors_as_json() -> Iterator[None]:
         if json_requested():
             print_json({"error": {"message": error.format_message(), "hint": HINT, "exit_code": error.exit_code}})
         raise
-    except OSError as error:  # such as help on a full disk
+    except OSError as error:  # such as when help is written to a full disk
         from bench.cli.command import end_if_full
 
         end_if_full(error)

@@ -83,13 +83,15 @@ def _show(
 def gate_error(
     allowed: Sequence[Comparison], refused: Sequence[Comparison], unchecked: Sequence[Result], threshold: float
 ) -> DevbenchError | None:
-    """Return the error of `--fail-on slower`. None if it is known that no result is slower.
+    """Return the error of `--fail-on slower`. None if every result was compared and none is slower.
+
+    An undecided verdict is not an error.
 
     Args:
-        allowed: comparisons that are fair or forced.
-        refused: unfair comparisons, which have no verdict.
-        unchecked: results that have no counterpart, so they may have become slower.
-        threshold: smallest relative difference that matters.
+        allowed: Comparisons that are fair, or that `--force` allows.
+        refused: Comparisons that are unfair. Their verdicts do not count.
+        unchecked: Results that have no counterpart to be compared with.
+        threshold: The smallest relative difference that matters, as a share.
     """
     if slower := [comparison for comparison in allowed if comparison.verdict == "slower"]:
         return SlowerThanAllowed(f"slower by more than {threshold:.3g}: {_others(slower)}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 WIDTH = 70
-"""Most characters of a summary. In some shells a longer one would be broken into two candidates."""
+"""Maximum characters of a summary. Some shells would break a longer one into two candidates."""
 
 Completer = Callable[..., list[Any]]
 """A callback as Typer calls it: it returns values, or pairs of a value and its summary."""
@@ -27,7 +27,7 @@ def workloads(incomplete: str) -> list[tuple[str, str]]:
 
 
 def completer(name: str, field: FieldInfo) -> Completer | None:
-    """Return what completes the values of a setting. None if the shell completes them, or nothing does."""
+    """Return the function that completes the values of a setting. None if the shell completes them, or nothing does."""
     if get_origin(field.annotation) is Literal:
         return _list(lambda context: get_args(field.annotation))
     candidates = {"backend": _backends, "loop": _loops, "case": _cases, "change": _what_ifs}.get(name)
@@ -35,7 +35,7 @@ def completer(name: str, field: FieldInfo) -> Completer | None:
 
 
 def _list(candidates: Callable[[typer.Context], Iterable[str]]) -> Completer:
-    """Return what completes the last name of a comma-separated list."""
+    """Return a function that completes the last name of a comma-separated list."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")

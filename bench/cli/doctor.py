@@ -1,4 +1,4 @@
-"""`devbench doctor`: checks whether this machine can measure, and names cause and fix of each problem."""
+"""`devbench doctor`: check whether this machine can measure, and name the cause and the fix of each problem."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def _sections(settings: RunSettings, requested: Sequence[str]) -> Iterator[tuple
 
 
 def _optional(checks: Iterator[Check]) -> Iterator[Check]:
-    """Turn failures into SKIP for a backend that was not requested. Stop if its packages are missing."""
+    """Yield the checks of a backend that was not requested, with each FAIL as SKIP.
+
+    The first check is about the packages of the backend. If it fails, the other checks are left out.
+    """
     for number, check in enumerate(checks):
         if check.status != "FAIL":
             yield check

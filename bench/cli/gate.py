@@ -1,4 +1,4 @@
-"""`devbench gate`: whether a pull request makes a program slower. It races the program against its base."""
+"""`devbench gate`: race a program at the current commit against its base, and fail if it became slower."""
 
 from __future__ import annotations
 

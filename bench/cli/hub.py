@@ -31,7 +31,7 @@ NEEDED = (
     "uvicorn",
     "vl_convert",
 )
-"""Packages of the extra `hub`."""
+"""Modules that the hub imports from the packages of the extra `hub`."""
 
 
 def hub(
@@ -76,7 +76,10 @@ def hub(
 
 
 def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a function the options of the hub's settings, as one argument `settings`."""
+    """Add the options of the hub's settings to a command. The function gets them as one argument, `settings`.
+
+    If a package of the extra `hub` is missing, the command has no such options, and fails with the fix.
+    """
     own = own_parameters(function)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     options: list[inspect.Parameter] = []

@@ -1,4 +1,4 @@
-"""What `run`, `explain` and `sweep` have in common: measure with progress on stderr, then show what was measured."""
+"""What the commands that measure have in common: how they name programs, show progress and end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Module = Annotated[
 
 
 def named(programs: Sequence[str], module: str | None) -> list[str]:
-    """Return the programs that the user named, a module as `registry.resolve` takes it."""
+    """Return the programs that the user named. A module gets the prefix that `registry.resolve` expects."""
     return [*programs, *([f"{registry.MODULE}{module}"] if module else [])]
 
 
@@ -41,7 +41,7 @@ def one_of(program: str | None, module: str | None) -> str:
     """Return the one program that the user named.
 
     Raises:
-        UsageError: there are two.
+        UsageError: A program and a module are named.
     """
     first, *others = named([program] if program else [], module)
     if others:
@@ -50,16 +50,19 @@ def one_of(program: str | None, module: str | None) -> str:
 
 
 def measure(settings: RunSettings, work: Callable[[Recorder], T], show: Callable[[T, Interrupted | None], int]) -> None:
-    """Measure, show the document, and end with an exit code. Metrics are served until the document has been shown.
+    """Measure with progress on stderr, show the outcome, and end with an exit code.
+
+    Metrics are served until the outcome has been shown.
 
     Args:
-        settings: of the measurement.
-        work: measures, and returns the document.
-        show: shows the document, or what there is of it after an interruption. Returns the exit code.
+        settings: The settings of the measurement.
+        work: Measures, and returns the outcome, explanation or other document.
+        show: Shows the document and returns the exit code. After an interruption, it gets the document so far, which
+            may be None, and the interruption.
 
     Raises:
-        Interrupted: nothing was measured.
-        typer.Exit: the exit code is not 0.
+        Interrupted: A signal arrived before the first result.
+        typer.Exit: The exit code is not 0.
     """
     from bench.publish.recorder import recording
     from bench.render.terminal.progress import ProgressDisplay

@@ -12,7 +12,7 @@ from bench.model.result import Result
 
 
 def show(steps: Sequence[tuple[str, str]]) -> None:
-    """Write commands and addresses to stderr, each with what it does or shows."""
+    """Write the next steps to stderr: commands or addresses, each with its purpose."""
     if not steps:
         return
     width = max(len(command) for command, _ in steps)
@@ -22,12 +22,12 @@ def show(steps: Sequence[tuple[str, str]]) -> None:
 
 
 def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> list[tuple[str, str]]:
-    """Return the commands that use these results.
+    """Return the commands to run after a measurement, each with its purpose.
 
     Args:
-        results: what was measured, the baseline first.
-        workload: the first of the workloads, as the user named it.
-        folder: of the results.
+        results: The results of the measurement, the baseline first.
+        workload: The first of the workloads, as the user named it.
+        folder: The folder of the results.
     """
     steps = [result for result in results if result.summary.step_seconds is not None]
     commands = []
@@ -62,10 +62,10 @@ def _watching(result: Result) -> str:
 
 
 def report(folder: Path) -> tuple[str, str]:
-    """Return the command that writes a report on a folder of results."""
+    """Return the command that writes a report on a folder of results, with its purpose."""
     return f"devbench report {shlex.quote(str(folder))}", "one HTML page with charts"
 
 
 def hub(address: str) -> tuple[str, str]:
-    """Return the address of a hub."""
+    """Return the address of a hub, with what it shows."""
     return address.rstrip("/") + "/", "the results, in a browser"

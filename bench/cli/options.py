@@ -35,12 +35,15 @@ TokenFile = Annotated[
 def with_settings(
     function: Callable[..., None], names: Iterable[str] | None = None, texts: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[..., None]:
-    """Give a function the options of settings and `--config`, as one argument `settings`.
+    """Add the options of settings and `--config` to a command. The function gets them as one argument, `settings`.
 
     Args:
-        function: Takes `settings: RunSettings` by name, beside parameters of its own.
-        names: Fields of RunSettings. Default: all of them, by group.
-        texts: Help of settings that mean something else, or default to something else, for this command.
+        function: The function of the command. It takes `settings: RunSettings` and parameters of its own.
+        names: Fields of `RunSettings` that become options. Default: all of them, by group.
+        texts: Help texts, by setting, for settings that have another meaning or default in this command.
+
+    Returns:
+        The function to register with Typer.
     """
     own = own_parameters(function)
     chosen = list(names if names is not None else RunSettings.model_fields)
@@ -66,7 +69,7 @@ def with_settings(
 
 
 def _is_argument(parameter: inspect.Parameter) -> bool:
-    """Whether a parameter is an argument, not an option."""
+    """Return whether a parameter is an argument, not an option."""
     return any(isinstance(item, ArgumentInfo) for item in getattr(parameter.annotation, "__metadata__", ()))
 
 
@@ -77,7 +80,7 @@ def own_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
 
 
 def with_parameters(call: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:
-    """Give a function the signature that Typer reads."""
+    """Set the signature of a function to these parameters, from which Typer makes the options, and return it."""
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     )
@@ -91,13 +94,15 @@ def _warn_of_misspelled_variables() -> None:
 
 
 def parameter(kind: type[Settings], name: str, title: str | None = None, text: str | None = None) -> inspect.Parameter:
-    """Return the option of a setting. Its value stays text, so that every source has the same syntax.
+    """Return the option of a setting, as a parameter of a function.
+
+    The value stays text, because options, variables and the settings file share one syntax.
 
     Args:
-        kind: The settings that declare it.
-        name: The setting.
-        title: Title of its group in the help.
-        text: Its help, with its default. Default: as declared.
+        kind: The class that declares the setting.
+        name: The name of the setting.
+        title: The title of the option's group in the help. Default: no group.
+        text: A help text that includes the default. Default: the description of the setting.
     """
     field = kind.model_fields[name]
     value: Any = bool if field.annotation is bool else list[str] if is_list(field) else str
@@ -113,7 +118,7 @@ def parameter(kind: type[Settings], name: str, title: str | None = None, text: s
 
 
 def describe(field: FieldInfo, variable: str) -> str:
-    """Return the help of a setting: its description, names, default, and the variable that sets it too."""
+    """Return the help of a setting: its description, allowed names, default and environment variable."""
     value, notation = default(field), notation_of(field)
     parts = [field.description or ""]
     if notation and notation.names:
@@ -133,7 +138,7 @@ def required_hub(hub: str | None) -> str:
     """Return the URL of the hub.
 
     Raises:
-        SettingsError: It is not set.
+        SettingsError: No hub is set.
     """
     if not hub:
         raise SettingsError("no hub is set", f"Use --hub URL or {HUB}.")
@@ -141,10 +146,10 @@ def required_hub(hub: str | None) -> str:
 
 
 def duration(text: str, option: str) -> float:
-    """Read the value of an option that takes a time. Return seconds.
+    """Return the value of an option that takes a time, in seconds.
 
     Raises:
-        SettingsError: It is no time.
+        SettingsError: The text is not a time.
     """
     try:
         return syntax.seconds(text)

@@ -53,7 +53,7 @@ def report(
 
 
 def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:
-    """Return the report in pieces, so that raw times never have to be in memory at once."""
+    """Return the report in pieces. CSV is made file by file, so that only one result's raw times are in memory."""
     if form == "csv":
         from bench.render.report import csv
 
@@ -70,7 +70,7 @@ def _made(folder: Path, form: Format, threshold: float) -> Iterable[str]:
 
 
 def _print(pieces: Iterable[str]) -> None:
-    """Write to stdout as UTF-8, whatever the terminal's encoding is: it usually goes into a file."""
+    """Write to stdout as UTF-8 instead of the terminal's encoding, because the output usually goes into a file."""
     stream: Any = sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(encoding="utf-8", newline="\n")

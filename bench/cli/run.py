@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from bench.analyse.outcome import Outcome
 
 KEEP = 'mkdir -p results && docker run -v "$PWD/results:/results" --user "$(id -u):$(id -g)" …'
-"""Command that keeps the results of a container. Without `mkdir`, the engine creates the folder, and root owns it."""
+"""Command that keeps the results of a container.
+
+Without `mkdir`, the container engine would create the folder, and root would own it.
+"""
 
 
 def run(
@@ -117,7 +120,11 @@ def _at(workloads: Sequence[str], place: int) -> str:
 
 
 def exit_code(results: Sequence[Result]) -> int:
-    """Return the exit code for results: 3 if a device is absent, 2 for the user's own errors, 1 for other failures."""
+    """Return the exit code for results.
+
+    Returns:
+        0 if no result failed, 3 if a device is absent, 2 if all failures are errors of the user, otherwise 1.
+    """
     kinds = {result.failure.kind if result.failure else "error" for result in results if result.status == "failed"}
     if "device" in kinds:
         return 3

@@ -33,6 +33,7 @@ HUB_TABLE = "server"
 """Table of the settings file that holds the settings of `devbench hub`."""
 
 _file: ContextVar[Path | None] = ContextVar("_file", default=None)
+"""The settings file of the current call of `load`. pydantic passes no arguments to `settings_customise_sources`."""
 
 
 class Settings(BaseSettings):
@@ -44,7 +45,7 @@ class Settings(BaseSettings):
     """Table of the settings file that holds these settings. "" is the top of the file."""
 
     MERGED: ClassVar[Mapping[str, Callable[[object], dict[str, str]]]] = {}
-    """Settings whose tables are merged, entry by entry, over all sources, with their readers."""
+    """Settings that are tables and are merged over all sources, entry by entry, each with its reader."""
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -53,12 +54,12 @@ class Settings(BaseSettings):
 
     @classmethod
     def key(cls, name: str, file: Path | None) -> str:
-        """Return how errors name a key of the settings file."""
+        """Return the name of a key of the settings file in an error."""
         return f"'{name}' under [{cls.TABLE}] in {file}" if cls.TABLE else f"'{name}' in {file}"
 
     @classmethod
     def last_sources(cls) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return sources of defaults, after the settings file."""
+        """Return further sources of defaults. The settings file takes precedence over them."""
         return ()
 
     @classmethod
@@ -116,10 +117,10 @@ def _settings_file(config: str | Path | None) -> Path | None:
 
 
 def _merge(kind: type[Settings], name: str, value: object, origin: str) -> object:
-    """Return a value of a setting. If the setting is merged over all sources, read the value as a table.
+    """Return a value of a setting, converted to a table if the setting is in `MERGED`.
 
     Raises:
-        SettingsError: It cannot be read as a table.
+        SettingsError: The value cannot be converted.
     """
     if name not in kind.MERGED:
         return value

@@ -1,6 +1,8 @@
-"""The hub's settings: each field is an option of `devbench hub`, a variable, and a key of the file's table [server].
+"""The settings of a hub.
 
-Secrets are not options, because everyone on a machine can see a process's options. They are in files or variables.
+Each field declares an option of `devbench hub`, a variable, and a key of the table [server] in the settings file.
+Secrets are not options, because every user of a machine can see the options of a process. They are in files or
+variables.
 """
 
 from __future__ import annotations

@@ -18,7 +18,11 @@ MOUNT = Path("/results")
 
 
 class ImageDefaults(PydanticBaseSettingsSource):
-    """A source of settings: `/results` if something is mounted there, and the backend of the tag."""
+    """A source of settings: the folder for results and the backend, in a container image of devbench.
+
+    The folder is `/results` if something is mounted there. Otherwise, it is a temporary folder if the working folder is
+    not writable. The backend is the one that the tag of the image names.
+    """
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Return the value of a field, its name, and whether it is complex, which it never is."""

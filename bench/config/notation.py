@@ -19,10 +19,10 @@ class Notation:
     """How a setting's value is written.
 
     Args:
-        metavar: Its name in the help.
-        write: Turn a value into the text that its reader takes.
-        names: Return the names that the value can contain. `--help` lists them. The documentation does not, so that a
-            new name leaves it unchanged.
+        metavar: The placeholder for a value in the help, such as TIME.
+        write: Returns a value as text, in the syntax that options accept.
+        names: Returns the names that a value can contain. `--help` lists them. The documentation does not, so that it
+            need not change with them.
     """
 
     metavar: str

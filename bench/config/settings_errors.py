@@ -11,11 +11,12 @@ from bench.errors import SettingsError
 
 
 def from_validation(error: ValidationError, origin: Callable[[str], str]) -> SettingsError:
-    """Return the error that a user sees for pydantic's error.
+    """Convert an error of pydantic to the error that the user sees.
 
     Args:
-        error: Pydantic's.
-        origin: Names the place where a setting was set: "--threads", "DEVBENCH_THREADS", "'threads' in devbench.toml".
+        error: The error of pydantic, which may concern several settings.
+        origin: Takes the name of a setting and returns where it was set: "--threads", "DEVBENCH_THREADS" or
+            "'threads' in devbench.toml".
     """
     messages = [_message(detail["input"], origin(str(detail["loc"][0]))) for detail in error.errors()]
     return SettingsError(
@@ -27,9 +28,9 @@ def invalid(value: object, origin: str, allowed: str) -> SettingsError:
     """Return the error for one value.
 
     Args:
-        value: As it was set.
-        origin: Where, such as "--param".
-        allowed: How to write it.
+        value: The value as it was set.
+        origin: Where it was set, such as "--param".
+        allowed: How to write the value.
     """
     return SettingsError(_message(value, origin), _sentence(allowed))
 

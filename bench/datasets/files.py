@@ -84,6 +84,9 @@ SETS = {
 def check(path: Path, dataset: DataSet) -> str:
     """Check cheaply that `path` holds the full set, and return its sha256.
 
+    An archive must have the published checksum. Of an .npz file, only the headers of the arrays are checked. Of a
+    folder, only the names and sizes of its files are checked.
+
     Raises:
         DataError: it does not hold the full set.
     """
@@ -141,7 +144,7 @@ def checksum(path: Path) -> str:
 
 
 def _translate_errors(path: Path, read_file: Callable[[], T]) -> T:
-    """Call `read_file`; turn what NumPy, zip, tar or pickle raise for a damaged file into an error that names it."""
+    """Call `read_file`. Convert what NumPy, zip, tar or pickle raise for a damaged file to an error that names it."""
     import zlib
 
     try:

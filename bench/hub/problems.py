@@ -74,5 +74,5 @@ class Problem(Exception):
 
 
 def not_found(what: str, name: str) -> Problem:
-    """Return the problem that nothing has this name."""
+    """Return the problem that there is nothing of this name."""
     return Problem(404, "not-found", f"{what} '{name}' not found", "Retention may have removed it.")

@@ -1,7 +1,7 @@
 """The Linux control groups that this process belongs to: version 1, version 2, or both at once.
 
-A container has its limits on its own group, a pod on the group above, a systemd slice on one above that. All of them
-apply, so this module returns every group from the process's own up to the top of the mount.
+Groups are nested: that of a container is in that of its pod, which is in that of a systemd slice. Each may have limits,
+and all of them apply. This module therefore returns every group, from that of the process up to the top of the mount.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def control_groups(controller: str, root: Path = ROOT) -> list[ControlGroup]:
 
 
 def _holds(mount: Mount, controller: str, controllers: frozenset[str]) -> bool:
-    """Return whether a mount shows the group of a membership that has these controllers."""
+    """Return whether a mount holds the files of `controller` for a membership that has these controllers."""
     if mount.kind == "cgroup":
         return controller in controllers & set(mount.options)
     return mount.kind == "cgroup2" and not controllers

@@ -1,7 +1,7 @@
-"""Read the environment of a run: everything that a reader needs to judge a figure or to reproduce it.
+"""Reads the environment of a run: everything that a reader needs to judge a figure or to reproduce it.
 
-The parent calls `host`, which imports no TensorFlow. The worker calls `framework`. What cannot be read is None, never
-guessed.
+The parent calls `host`, which imports no TensorFlow. The worker calls `framework`. A value that cannot be read is None.
+It is never guessed.
 """
 
 from __future__ import annotations

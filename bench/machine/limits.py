@@ -47,7 +47,10 @@ def affinity() -> int:
 
 
 def cpus_by_core(root: Path = ROOT) -> list[int]:
-    """Return the CPUs that this process may run on. Those of one core stand side by side. Empty if not reported."""
+    """Return the CPUs that this process may run on, ordered so that those of one core are neighbours.
+
+    The list is empty if the system does not report them.
+    """
     if sys.platform != "linux":
         return []
 
@@ -167,7 +170,7 @@ class Room:
 
     @property
     def left(self) -> int:
-        """Return the bytes until the kernel kills processes."""
+        """Bytes that can still be used before the kernel kills processes."""
         return self.limit - self.used
 
 
@@ -175,7 +178,7 @@ def memory_room(groups: Iterable[ControlGroup]) -> Room | None:
     """Return the memory limit with the fewest bytes left; None if there is no limit.
 
     Args:
-        groups: `control_groups("memory")`. Frequent callers look it up only once.
+        groups: the result of `control_groups("memory")`. A caller that asks often can keep it.
     """
     rooms = []
     for group in groups:

@@ -20,7 +20,7 @@ OLDEST = (3, 10)
 """Oldest version of Python that devbench's workers run with."""
 
 SECONDS = 60.0
-"""Longest time to read an environment."""
+"""Time limit for reading an environment, in seconds."""
 
 _READ = (
     "import json, platform, re, sys; from importlib import metadata, util;"
@@ -37,12 +37,12 @@ class PythonEnv:
     """An environment.
 
     Attributes:
-        name: name that the user gave it.
-        python: path of its interpreter.
-        version: of Python, such as "3.11.9".
-        tag: of the interpreter, such as "cpython-311".
+        name: the name that the user gave it.
+        python: the path of its interpreter.
+        version: the version of Python, such as "3.11.9".
+        tag: the cache tag of the interpreter, such as "cpython-311".
         packages: the versions of its packages, by name.
-        has_tensorflow: whether it has TensorFlow. A build from source may have no package of that name.
+        has_tensorflow: whether TensorFlow can be imported. A build from source may have no package of that name.
     """
 
     name: str
@@ -60,7 +60,7 @@ class PythonEnv:
 
     @property
     def tensorflow(self) -> str | None:
-        """The version of its TensorFlow. None if no package names it."""
+        """The version of the package that contains TensorFlow. None if there is no such package."""
         return next((self.packages[name] for name in TENSORFLOWS if name in self.packages), None)
 
 

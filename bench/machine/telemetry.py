@@ -33,7 +33,7 @@ _MAX_WATTS = 400.0
 
 @dataclass(frozen=True)
 class _Counters:
-    """All counters at one moment. `at` is the clock, in seconds."""
+    """All counters at one moment, `at`, in seconds of `time.perf_counter`. Energy is in microjoules, by zone."""
 
     at: float
     cpu: float | None
@@ -46,7 +46,7 @@ class Meter:
     """Counts what one worker process uses between `start` and `stop`.
 
     Interleaved workers run one after another. `pause` and `resume` exclude the time in which the others run. The worker
-    may die at any time; what cannot be read any more is None.
+    may end at any time. A counter that could not be read is None.
 
     Args:
         pid: the worker's process.
@@ -125,7 +125,7 @@ class Meter:
             self._gpu.on()
 
     def stop(self) -> Telemetry:
-        """Stop counting and return the counts; `peak_rss_bytes` is that of the worker and its children so far."""
+        """Stop counting and return the counts. The peak memory covers the whole life of the worker and its children."""
         self.pause()
         gpu = GpuReadings()
         if self._gpu is not None:
@@ -164,9 +164,9 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _process_tree(pid: int, read_process: Callable[[psutil.Process], T]) -> list[T]:
-    """Read a value from a process and each of its living descendants; return nothing if the process is gone.
+    """Read a value from a process and each of its living descendants; return an empty list if the process is gone.
 
-    A descendant that ends meanwhile is skipped.
+    A descendant that ends while it is read is skipped.
     """
     import psutil
 
@@ -196,7 +196,7 @@ def cpu_seconds(pid: int) -> float | None:
 def peak_rss(pid: int, root: Path = ROOT) -> int | None:
     """Return the peak memory of a process plus that of each living child, in bytes; None if it is gone.
 
-    macOS reports only the current memory, so there it is that.
+    macOS reports no peak, so the result there is the current memory.
     """
 
     def peak(process: psutil.Process) -> int:
@@ -219,7 +219,7 @@ def stolen_seconds() -> float | None:
 
 
 def worker_environment(pid: int) -> Mapping[str, str]:
-    """Return the environment variables that a process was started with, or ours if they cannot be read."""
+    """Return the environment variables of a process. If they cannot be read, return those of this process."""
     import psutil
 
     try:
@@ -229,7 +229,7 @@ def worker_environment(pid: int) -> Mapping[str, str]:
 
 
 def rapl_zones(root: Path = ROOT) -> dict[Path, int]:
-    """Return the readable energy counters of CPU packages: their folders, and the microjoules at which each wraps.
+    """Return the readable energy counters of CPU packages: folder to the microjoules at which the counter wraps around.
 
     Processors of both Intel and AMD appear as `intel-rapl` (Linux's power capping framework). Zones within a package
     and the zone `psys` are left out, because they are parts of a package or contain it.

@@ -1,4 +1,4 @@
-"""The user's cache, for what is measured or made once per machine."""
+"""The user's cache. It holds what is measured or made only once on a machine, such as peaks and environments."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def folder() -> Path:
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Yield the path of a folder to make beside its target. Then move it to the target. An error removes it.
+    """Yield a path at which the caller makes a folder, and rename the folder to the target afterwards.
 
-    If another process has made the target meanwhile, that one is kept.
+    If the caller raises an error, the folder is removed. If another process has made the target in the meantime, that
+    target is kept.
 
     Args:
         target: Where the folder belongs. It does not exist yet.

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.errors import SettingsError
 
 SECONDS = 1800.0
-"""Longest time of a command. TensorFlow with CUDA has several GB."""
+"""Time limit of a command, in seconds. A TensorFlow with CUDA has several GB to download."""
 
 
 INDEX_OPTIONS = {
@@ -28,7 +28,7 @@ INDEX_OPTIONS = {
     "trusted-host": "--allow-insecure-host",
     "no-index": "--no-index",
 }
-"""Options of uv by the settings of pip with the same meaning."""
+"""The settings of pip that configure the index, each with the option of uv that has the same meaning."""
 
 OWN_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
 """Variables that configure uv's index."""
@@ -44,9 +44,9 @@ def run(problem: str, *arguments: str, text: str | None = None) -> str:
     """Run uv and return what it prints. `uv pip` uses pip's package index.
 
     Args:
-        problem: start of the error message.
-        arguments: of uv.
-        text: what it reads from its standard input.
+        problem: what an error message says before the reason.
+        arguments: the arguments of uv.
+        text: text for the standard input of uv.
 
     Raises:
         SettingsError: uv is not installed, or it failed.
@@ -90,7 +90,7 @@ def _index_options(listed: str) -> Iterator[str]:
 
 
 def _settings(listed: str) -> Mapping[str, str]:
-    """Return pip's settings of the index. Variables override the section `install`, which overrides `global`."""
+    """Return pip's settings of the index. Variables override section `install`, which overrides section `global`."""
     settings: dict[str, str] = {}
     for section in ("global", "install", ":env:"):
         for match in re.finditer(rf"^{re.escape(section)}\.([a-z-]+)=(.*)$", listed, re.MULTILINE):

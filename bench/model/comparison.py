@@ -13,7 +13,7 @@ from bench.model.record import Record
 Verdict = Literal["faster", "same", "slower", "undecided", "not enough data"]
 
 Unit = Literal["step", "example"]
-"""What the times of a ratio are for: a step, or an example."""
+"""What a ratio compares the times of: steps, or examples."""
 
 DifferenceKind = Literal["axis", "context", "unfair"]
 
@@ -110,7 +110,7 @@ class Comparison(Record):
 
     @property
     def speedup(self) -> Interval | None:
-        """How many times as fast as the baseline the other is. None without a positive ratio."""
+        """How many times as fast as the baseline the other is. None if the ratio is unknown or not positive."""
         return self.ratio.inverse if self.ratio is not None and self.ratio.value > 0 else None
 
     @property

@@ -2,8 +2,8 @@
 
 Sizes are in bytes, frequencies in hertz. A field that is None could not be read or does not exist there.
 
-A field that tells environments apart declares its `Trait` where it is defined. Fingerprints, the hub's comparison key,
-the cache of peaks, the rows of a comparison and of a report derive from that.
+A field that tells environments apart declares its `Trait` where it is defined. The fingerprint, the hub's comparison
+key, the cache of peaks, and the rows of comparisons and reports follow from the traits.
 """
 
 from __future__ import annotations
@@ -152,10 +152,10 @@ def _traits(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 TRAITS: Mapping[tuple[str, ...], Trait] = MappingProxyType(dict(_traits(Environment)))
-"""Path of a field from `Environment`: its trait."""
+"""The traits of all fields that declare one, by the path of the field from `Environment`."""
 
 ROWS: Mapping[str, Trait] = MappingProxyType({trait.row: trait for trait in TRAITS.values() if trait.row})
-"""Name of a row: the trait of its field."""
+"""The traits of the fields that have a row, by the name of the row."""
 
 
 def _value_at(value: Any, path: tuple[str, ...]) -> Any:

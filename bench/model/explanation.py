@@ -18,10 +18,10 @@ from bench.model.spec import Loop
 from bench.model.step_parts import StepPart, loop_of, parts_between
 
 USEFUL_GAIN = 0.05
-"""Smallest share of the time that a change is made for. A change that surely saves less is "no gain"."""
+"""Smallest saving that is worth a change, as a share of the time. A change that certainly saves less is "no gain"."""
 
 MINOR = 0.5
-"""Share of the time of an epoch below which its steps matter little: one trial divides them."""
+"""Steps that take less than this share of an epoch's time are minor. The ladder then stops after one trial."""
 
 
 class Part(Record):
@@ -40,12 +40,12 @@ class Part(Record):
 
     @property
     def step_parts(self) -> frozenset[StepPart]:
-        """What lies between its two levels."""
+        """The parts of a step that its upper level has and its lower level does not."""
         return parts_between(loop_of(self.upper), loop_of(self.lower))
 
     @property
     def at_most(self) -> float | None:
-        """The largest share of the step that it may take: the upper end of its interval. None if it has no interval."""
+        """The largest share of the step that it may take: the upper bound of its interval. None without an interval."""
         return None if self.share.high is None else max(0.0, self.share.high)
 
 
@@ -69,7 +69,7 @@ class Gain(Record):
 
     @property
     def speedup(self) -> Interval | None:
-        """How many times as fast as without the what-if. None if it failed."""
+        """How many times as fast the program is with the what-if. None if it failed."""
         return self.ratio.inverse if self.ratio is not None else None
 
     @property
@@ -86,13 +86,13 @@ class Gain(Record):
 
     @property
     def is_without_gain(self) -> bool:
-        """Whether it was seen to save nothing: it may save nothing, and it surely saves less than `USEFUL_GAIN`."""
+        """Whether its interval includes no saving at all, and lies below `USEFUL_GAIN`. It is not slower."""
         bounds = self.saving_bounds
         return bounds is not None and self.verdict != "slower" and bounds[0] <= 0 and bounds[1] < USEFUL_GAIN
 
     @property
     def is_refuted(self) -> bool:
-        """Whether it was seen not to make the program faster by a useful amount."""
+        """Whether the trials rule out a useful gain."""
         return self.is_without_gain or self.verdict in ("same", "slower")
 
 
@@ -226,7 +226,7 @@ class Explanation(Record):
 
     @property
     def most_speedup(self) -> Interval | None:
-        """How many times as fast the lowest level is. None if that has the input or the loop of the program."""
+        """How many times as fast the lowest level is. None if it still includes the input or the program's own loop."""
         return self.rest_share.inverse if self.lowest_loop in BARE and self.rest_share.value > 0 else None
 
     @property
@@ -257,5 +257,5 @@ class Explanation(Record):
 
     @property
     def unassigned_share(self) -> float:
-        """Share of the step that cannot be assigned to a part. Parts of both signs may exceed 1."""
+        """Share of the step that cannot be assigned to a part. It may exceed 1, because parts can be negative."""
         return sum(abs(part.share.value) for part in self.parts if not part.measurable)

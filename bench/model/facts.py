@@ -138,9 +138,12 @@ class EagerOperations(InLines):
 
 
 CallKind = Literal["graph", "eager", "keras", "tracing", "building", "read", "input", "python", "other"]
-"""What a line of the program spends its time on: a `tf.function` or a session, single operations, a method of Keras
-that runs its own steps, tracing, building layers, models, optimizers or functions, reading numbers from a tensor,
-getting a batch, Python without TensorFlow, or none of these."""
+"""What a line of the program spends its time on.
+
+graph: a `tf.function` or a session. eager: operations that run one by one. keras: a method of Keras that runs its own
+steps. tracing: tracing graphs. building: building layers, models, optimizers or functions. read: reading numbers from a
+tensor. input: getting a batch. python: Python without TensorFlow. other: none of these.
+"""
 
 
 WHOLE_DATA_CALLS = ("predict", "evaluate", "fit")
@@ -254,6 +257,6 @@ class Facts(Record):
     retraced: list[Retraced] | None = Field(None, description="empty if nothing was traced more than a few times")
 
     def completed(self, other: Facts) -> Facts:
-        """Return these facts, with those of `other` in place of what was not read here."""
+        """Return these facts. A fact that was not read here is taken from `other`."""
         known = {name: value for name, value in self if value is not None}
         return other.model_copy(update=known)

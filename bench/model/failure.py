@@ -27,10 +27,10 @@ _OUT_OF_MEMORY = re.compile(
     r"|\bE_OUTOFMEMORY|0x8007000e",
     re.IGNORECASE,
 )
-"""What NumPy, TensorFlow, XLA, CUDA, its libraries and DirectX write if they get no memory."""
+"""What NumPy, TensorFlow, XLA, CUDA, CUDA's libraries and DirectX write when they cannot allocate memory."""
 
 _FATAL = re.compile(r"^(?:\d{4}-\d\d-\d\d [\d:.]+: F|F\d{4} [\d:.]+) ")
-"""The beginning of a line of TensorFlow's log after which the process ends, in both of its formats."""
+"""The beginning of a fatal line in TensorFlow's log, in both of its formats. The process ends after such a line."""
 
 _ERROR = re.compile(r"[\w.]*(Error|Exception)\b.*: ")
 
@@ -63,7 +63,7 @@ class Failure(Record):
 
     @property
     def brief(self) -> str:
-        """The message in one line. Of a message that begins with a heading, the line that says what happened."""
+        """One line of the message: the first, or if that is a heading, the line that names the error."""
         lines = [line.strip() for line in self.message.splitlines() if line.strip()] or [""]
         line = lines[0]
         if line.endswith(":"):
@@ -72,11 +72,11 @@ class Failure(Record):
 
 
 def memory_request(text: str) -> str | None:
-    """Return the part of an error's message that says that there was not enough memory. None if nothing says so."""
+    """Return the part of an error's message that says that memory ran out. None if no part says so."""
     match = _OUT_OF_MEMORY.search(text)
     return match.group() if match else None
 
 
 def fatal_memory_request(lines: Sequence[str]) -> str | None:
-    """Return what `memory_request` finds in the fatal lines of a log. Others may only be warnings of a retry."""
+    """Return what `memory_request` finds in the fatal lines of a log. Other lines may only announce a retry."""
     return next((request for line in lines if _FATAL.match(line) and (request := memory_request(line))), None)

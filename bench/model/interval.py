@@ -14,14 +14,15 @@ Number = Annotated[
     BeforeValidator(lambda value: float("nan") if value is None else value),
     WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]}),
 ]
-"""A measured value that may be no number (NaN, infinite), which JSON can only hold as null."""
+"""A measured value that may be NaN or infinite. JSON holds these as null, which is read as NaN."""
 
 
 WIDE = 0.5
-"""Relative half-width above which an interval is shown by its bounds or by the values behind it."""
+"""An interval is wide if half of its width is more than this share of its value. It is then shown by its bounds or by
+the values that it comes from."""
 
 LARGEST_FACTOR = 10.0
-"""A figure that is known less well than within this factor is hardly known."""
+"""Largest factor within which a figure counts as known."""
 
 
 class Interval(Record):
@@ -44,7 +45,7 @@ class Interval(Record):
 
     @property
     def is_wide(self) -> bool:
-        """Whether it is so wide, in proportion to its value, that half of its width says little."""
+        """Whether half of its width is more than `WIDE` times its value."""
         error = self.relative_error
         return error is not None and error > WIDE
 
@@ -55,7 +56,7 @@ class Interval(Record):
 
     @property
     def inverse(self) -> Interval:
-        """1 / the estimate of a ratio, with its bounds. A bound of 0 becomes infinite."""
+        """The inverse of a ratio, with its bounds. A bound of 0 becomes infinite. The value must not be 0."""
         low, high = (None if v is None else 1 / v if v else math.inf for v in (self.high, self.low))
         least, most = (None if v is None else 1 / v if v else math.inf for v in (self.most, self.least))
         return self.model_copy(update={"value": 1 / self.value, "low": low, "high": high, "least": least, "most": most})
@@ -69,5 +70,7 @@ def uncertainty(error: float) -> str:
     """
     if error <= WIDE:
         return f"to ±{error:.1%}" if error < 0.0995 else f"to ±{error:.0%}"
-    factor = error + math.hypot(1.0, error)  # an interval on logarithms reaches from value / factor to value * factor
+    # An interval that is symmetric on a logarithmic scale reaches from value / factor to value * factor, so half of its
+    # width divided by its value is error = (factor - 1 / factor) / 2.
+    factor = error + math.hypot(1.0, error)
     return f"within a factor of {factor:.2g}" if factor < LARGEST_FACTOR else "hardly"

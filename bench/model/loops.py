@@ -1,4 +1,4 @@
-"""The loops, by name. The list of workloads needs only these, so they are apart from the models of a spec."""
+"""The names of the loops. They are apart from the models of a spec, which the list of workloads does not need."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Literal
 Loop = Literal["as-written", "fit", "step", "host-batches", "resident", "fused"]
 LOOPS: tuple[Loop, ...] = ("as-written", "fit", "step", "host-batches", "resident", "fused")
 BARE: tuple[Loop, ...] = ("host-batches", "resident", "fused")
-"""Loops without input. What they take is mostly computing."""
+"""Loops that read no input. Their time is mostly computing."""

@@ -1,7 +1,7 @@
-"""How the steps of a script were recognized, and what else in it might have been one.
+"""How the steps of a script were recognized, and which other loops the script has.
 
-Before the trials of a script, one process runs it and only counts (`bench.worker.script.scout`). What it chose is what
-the trials time.
+Before the trials, one process runs the script and counts the steps of each loop (`bench.worker.script.scout`). It
+chooses the loop that the trials time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class StepSource(Record):
 
     @property
     def most_steps(self) -> int:
-        """The steps that it has if it is not stopped, as far as known."""
+        """The steps that it has if devbench does not stop it, as far as known."""
         return max(self.steps, self.planned or 0)
 
 

@@ -67,7 +67,10 @@ class LiveResult:
 
 
 class LiveProgress(Progress):
-    """Progress as listeners in the same process receive it: with what is known so far. Messages leave that out."""
+    """Progress for listeners in the same process, with the results and the explanation so far.
+
+    Messages to a hub do not contain these.
+    """
 
     results: SkipValidation[tuple[LiveResult, ...]] = ()
     explanation: SkipValidation[Explanation | None] = None

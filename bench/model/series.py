@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 PRODUCT = "matmul/"
-"""A matrix product. The name of its dtype follows."""
+"""Prefix of the series of a matrix product. The name of the dtype follows."""
 
 MEMORY_TRIAD = "triad/memory"
-"""A triad over arrays that fit into no cache."""
+"""Series of a triad (as in the STREAM benchmark) over arrays that fit into no cache."""
 
 CACHE_TRIAD = "triad/cache"
-"""A triad over arrays that fit into a core's cache."""
+"""Series of a triad over arrays that fit into the cache of a core."""
 
 Direction = Literal["h2d", "d2h"]
-"""Of a copy: to the device, or from it."""
+"""The direction of a copy. h2d: from the host to the device. d2h: from the device to the host."""
 
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
 def copy_series(direction: Direction, size: int) -> str:
-    """Return the name of a copy of `size` bytes."""
+    """Return the name of the series of a copy of `size` bytes."""
     return f"{direction}/{size}"
 
 
 def direction_of(name: str) -> Direction | None:
-    """Return the direction of a copy. None if the series is no copy."""
+    """Return the direction of the copy that a series times. None if it times no copy."""
     return next((direction for direction in DIRECTIONS if name.startswith(f"{direction}/")), None)

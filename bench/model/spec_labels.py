@@ -11,7 +11,7 @@ IN_LABEL = ("workload", "case", "checkout", "backend", "env", "loop", "workers",
 
 
 def aspects(spec: Spec) -> dict[str, str]:
-    """Return what can distinguish a spec: a field, or `param NAME`, to its value in words."""
+    """Return what can distinguish a spec: the value in words of each field and parameter, by `NAME` or `param NAME`."""
     words: dict[str, str] = {}
     for name, role in ROLES.items():
         if name == "file":
@@ -24,7 +24,7 @@ def aspects(spec: Spec) -> dict[str, str]:
 
 
 def titles(specs: Sequence[Spec]) -> list[str]:
-    """Return the label of each spec. If labels are equal, each has what differs: `mine on cpu, fit, batch 64`."""
+    """Return the label of each spec. If any are equal, what differs is added to all: `mine on cpu, fit, batch 64`."""
     labels = [spec.label for spec in specs]
     if len(set(labels)) == len(labels):
         return labels

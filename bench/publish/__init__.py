@@ -1,1 +1,1 @@
-"""Results and progress sent elsewhere: to a hub and to Prometheus."""
+"""Sends results and progress to a hub and to Prometheus."""

@@ -1,7 +1,7 @@
 """The recorder: where a run's results and progress go.
 
 Results go to the results' folder, then to a hub and to the metrics if the settings ask for them. Progress goes to the
-metrics, the hub and the listeners. It is only reported between blocks, so it does not disturb the timing.
+metrics, the hub and the listeners. The recorder gets progress only between blocks, so it does not disturb the timing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Recorder:
         warn: Shows the user a message, such as that the hub is unavailable.
 
     Attributes:
-        listeners: Hear of progress, in order.
+        listeners: Functions that receive progress, in this order.
         explanation: What is explained so far. All further progress shows it.
         largest_part: The largest part so far, in an explanation. All further progress shows it.
     """
@@ -119,7 +119,7 @@ class Recorder:
                 self._reporter = None
 
     def judge(self, results: Sequence[Result]) -> None:
-        """Report the run as failed when it ends if one of its results failed."""
+        """Let the report of the run end as failed if one of the results failed."""
         if self._reporter is not None:
             self._reporter.judge(results)
 

@@ -47,10 +47,10 @@ ROOT = Path(__file__).parent.parent
 INSPECT_SECONDS = 120.0
 
 MODULE = "-m "
-"""How the name of a module begins, where a workload could be named too."""
+"""Prefix of the name of a module, where a workload could be named instead."""
 
 _RESOLVED: dict[tuple[str, ...], Resolved | ErrorDocument] = {}
-"""Descriptions of users' files, by file, content and parameters."""
+"""Cache of the descriptions of users' files, by file, checksum and parameters."""
 
 
 def names() -> list[str]:
@@ -60,12 +60,12 @@ def names() -> list[str]:
 
 
 def is_module(name: str | Path) -> bool:
-    """Whether a name means a module that runs as a script, as in "-m package.train"."""
+    """Return whether a name means a module that runs as a script, as in "-m package.train"."""
     return isinstance(name, str) and name.startswith(MODULE)
 
 
 def is_script(name_or_path: str | Path) -> bool:
-    """Whether a file or module runs as Python would run it, because it offers no function of the protocol.
+    """Return whether a file or module is a script, because it offers no function of the protocol.
 
     Raises:
         WorkloadError: the file cannot be read, or is not Python.
@@ -74,7 +74,7 @@ def is_script(name_or_path: str | Path) -> bool:
 
 
 def is_path(name_or_path: str | Path) -> bool:
-    """Whether a workload is named by the path of a user's file."""
+    """Return whether a name means a user's program, as a path or as a module, and not a built-in workload."""
     text = str(name_or_path)
     is_file = text.endswith((".py", ".ipynb")) or "/" in text or os.sep in text
     return isinstance(name_or_path, Path) or is_module(text) or is_file
@@ -107,9 +107,9 @@ def load(name_or_path: str | Path) -> ModuleType:
 def resolve(
     name_or_path: str | Path, assignments: Mapping[str, Any] | None = None, seconds: float = INSPECT_SECONDS
 ) -> Resolved:
-    """Fill in a workload's parameters and return them with everything that follows from them.
+    """Return a workload with all its parameters filled in, and everything that follows from them.
 
-    Never imports TensorFlow into this process.
+    This never imports TensorFlow into this process.
 
     Args:
         name_or_path: a built-in's name, or the path of a user's file.
@@ -146,10 +146,11 @@ def resolve(
 
 
 def params_schema(name_or_path: str | Path, seconds: float = INSPECT_SECONDS) -> dict[str, Any]:
-    """Return the JSON Schema of a workload's parameters. Never imports TensorFlow into this process.
+    """Return the JSON Schema of a workload's parameters. This never imports TensorFlow into this process.
 
     Raises:
-        UnknownName, WorkloadError: as `load` does.
+        UnknownName: as `load` does.
+        WorkloadError: as `load` does, or the file is a script.
     """
     if is_path(name_or_path):
         return inspect_file(_file(name_or_path), seconds=seconds).params
@@ -203,7 +204,7 @@ def inspect_file(
 
 
 def obstacle(offers: Collection[str], not_loops: Mapping[str, str], loop: str) -> str | None:
-    """Return why a loop cannot run a workload, as a clause that follows "because"; None if it can.
+    """Return why a loop cannot run a workload, as a clause to follow "because"; None if it can.
 
     The loop `fit` also needs a compiled model. That shows only when the model is built, so the worker checks it.
 

@@ -21,7 +21,7 @@ from bench.version import install_command
 SUFFIX = ".ipynb"
 
 BODY_RUNS = ("%%capture", "%%time")
-"""Magics whose cell is Python that runs as it is."""
+"""Cell magics below which the cell is Python. devbench skips the magic and runs the cell."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Notebook:
 
 
 def is_notebook(path: str | Path) -> bool:
-    """Whether a path names a notebook."""
+    """Return whether a path names a notebook."""
     return Path(path).suffix == SUFFIX
 
 
 def read(file: Path) -> Notebook:
     """Return the program of a notebook, without running it.
 
-    Magics and shell commands are kept as calls of `get_ipython()`, which the worker answers with nothing.
+    Magics and shell commands become calls of methods of `get_ipython()`, which do nothing in the worker.
 
     Raises:
         WorkloadError: the file cannot be read, is no notebook, or is not in Python, or a package is missing.
@@ -78,7 +78,7 @@ def read(file: Path) -> Notebook:
 
 
 def _require_python(metadata: Any, file: Path) -> None:
-    """Check the language of a notebook. Colab names a kernel only.
+    """Check the language of a notebook. A notebook of Colab names only its kernel.
 
     Raises:
         WorkloadError: the language is not Python, or is not known.
@@ -106,7 +106,7 @@ def _program(sources: list[str], file: Path) -> Notebook:
 
 
 def _python(source: str, path: str) -> tuple[str, dict[int, str]]:
-    """Return the Python of a cell, and the text of each line that does nothing in it, by number.
+    """Return a cell as Python, and the text of each line that devbench skips, by the number of the line.
 
     Args:
         source: the cell.
@@ -133,13 +133,14 @@ def _python(source: str, path: str) -> tuple[str, dict[int, str]]:
 
 
 def _transformed(source: str) -> str:
-    """Return a cell as IPython understands it, with as many lines."""
+    """Return a cell with its magics and shell commands as Python, and with the same number of lines."""
     from IPython.core.inputtransformer2 import TransformerManager
 
     manager: Any = TransformerManager()
     transform_once = manager.do_one_token_transform
 
     def aligned(lines: list[str]) -> tuple[bool, list[str]]:
+        # A command over several lines becomes one line. Empty lines below it keep the numbers of the others.
         changed, new = transform_once(lines)
         at = next((n for n, pair in enumerate(zip(lines, new, strict=False)) if pair[0] != pair[1]), len(new))
         return changed, [*new[: at + 1], *["\n"] * (len(lines) - len(new)), *new[at + 1 :]]

@@ -56,7 +56,7 @@ def parse_params(module: ModuleType, assignments: Mapping[str, Any]) -> BaseMode
         return kind.model_validate(values)
     except ValidationError as error:
         structured = {str(e["loc"][0]) for e in error.errors() if e["loc"] and isinstance(e["input"], str)}
-    for name in structured & values.keys():
+    for name in structured & values.keys():  # text of another type may be JSON, such as "[4, 8]" for a list
         try:
             values[name] = json.loads(values[name])
         except ValueError:

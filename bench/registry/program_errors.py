@@ -1,6 +1,6 @@
-"""Describes an exception of a program: its message without pages of values, and the program's own line.
+"""Describes an exception of a program: its message without long lists of values, and the line of the program.
 
-Only lines of the program are shown as the user's. Frames of devbench, of TensorFlow and of Python's library are not.
+Only frames of the program are shown, not those of devbench, of TensorFlow or of Python's library.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def error_text(error: BaseException, file: Path | None) -> str:
 
 
 def message(error: BaseException, file: Path | None) -> str:
-    """Return an exception's message without the values of arrays, and without frames that are not the program's."""
+    """Return an exception's message without long lists of values, and without frames that are not the program's."""
 
     def keep(match: re.Match[str]) -> str:
         return match.group() if is_program(Path(match.group(1)), file) else ""
@@ -60,7 +60,7 @@ def message(error: BaseException, file: Path | None) -> str:
 
 
 def names_program(error: BaseException, file: Path | None) -> bool:
-    """Whether an exception came from a line of the program, by its traceback or by the frames in its message."""
+    """Return whether an exception came from a line of the program, by its traceback or the frames in its message."""
     in_message = (Path(match.group(1)) for match in _FRAME.finditer(str(error)))
     return bool(program_frames(error, file)) or any(is_program(path, file) for path in in_message)
 
@@ -71,7 +71,7 @@ def program_frames(error: BaseException, file: Path | None) -> list[traceback.Fr
 
 
 def is_program(path: Path, file: Path | None) -> bool:
-    """Whether a source file is the program's: the user's file, or another file in its folder that is not a library's.
+    """Return whether a source file is the program's: the user's file, or a file in its folder that is not installed.
 
     Args:
         path: the source file.
@@ -83,12 +83,12 @@ def is_program(path: Path, file: Path | None) -> bool:
 
 
 def is_devbench(path: Path) -> bool:
-    """Whether a source file is devbench's own, and not a built-in workload."""
+    """Return whether a source file is devbench's own, and not a built-in workload."""
     return PACKAGE in path.parents and PACKAGE / "workloads" not in path.parents
 
 
 def traceback_lines(error: BaseException, file: Path | None) -> Iterator[str]:
-    """Yield the lines of a traceback without devbench's own frames, unless nothing else is left.
+    """Yield the lines of a traceback without devbench's own frames. If there are no others, keep them.
 
     Args:
         error: the exception.

@@ -1,4 +1,7 @@
-"""Decides from a file's syntax tree whether it is a script, so that nobody's training runs only to be refused."""
+"""Decides from the syntax tree of a file whether it is a script.
+
+Importing the file to find out would run the training of a script.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def is_script(tree: ast.Module, names: Collection[str]) -> bool:
-    """Whether a file cannot define any of these functions, judged without running it.
+    """Return whether a file is a script: it defines none of the functions that devbench could run.
 
-    If the tree cannot tell, the answer is no. A file that binds `model` to a model, such as `model = Sequential(…)`,
-    does not follow the protocol. Its functions of the other names are its own.
+    If the tree does not show whether a name is bound to a function, the file is not a script. A file that assigns a
+    model to `model`, as in `model = Sequential(…)`, is a script, unless it defines a function `model` or `as_written`.
+    Its other functions then only have names of the protocol by chance.
 
     Args:
-        tree: the file.
-        names: the functions that devbench could run.
+        tree: the syntax tree of the file.
+        names: the names of the functions that devbench could run.
     """
     functions = {node.name: node for node in tree.body if isinstance(node, FunctionNode)}
     statements = list(_statements(tree.body))
@@ -27,7 +31,7 @@ def is_script(tree: ast.Module, names: Collection[str]) -> bool:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that an import of the file runs, those in blocks included."""
+    """Yield the statements that an import of the file runs, including those in blocks."""
     for node in body:
         yield node
         if isinstance(node, ast.If) and _is_main_guard(node):
@@ -44,7 +48,7 @@ def _is_main_guard(node: ast.If) -> bool:
 
 
 def _may_define(node: ast.stmt, names: Collection[str], functions: dict[str, FunctionNode]) -> bool:
-    """Whether a statement may bind one of the names to a function."""
+    """Return whether a statement may bind one of the names to a function."""
     if isinstance(node, FunctionNode):
         return node.name in names and not any(map(_compiles, node.decorator_list))
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -57,7 +61,7 @@ def _may_define(node: ast.stmt, names: Collection[str], functions: dict[str, Fun
 
 
 def _binds_model(node: ast.stmt, functions: dict[str, FunctionNode]) -> bool:
-    """Whether a statement binds `model` to what a call returns, which is no function."""
+    """Return whether a statement assigns the result of a call to `model`, and the result is not a function."""
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return False
     bound = {target.id for target in node.targets if isinstance(target, ast.Name)}
@@ -65,13 +69,16 @@ def _binds_model(node: ast.stmt, functions: dict[str, FunctionNode]) -> bool:
 
 
 def _compiles(decorator: ast.expr) -> bool:
-    """Whether a decorator is `tf.function`, which no function of the protocol has."""
+    """Return whether a decorator is `tf.function`. No function of the protocol has it."""
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == "function"
 
 
 def _may_be_function(value: ast.expr, functions: dict[str, FunctionNode]) -> bool:
-    """Whether an expression may be a function. A call may be one if it calls `partial`, a cache or a factory."""
+    """Return whether an expression may be a function.
+
+    A call may return one if it calls `partial`, a cache, or a function of the file that returns a function.
+    """
     if isinstance(value, ast.Constant):
         return False
     if not isinstance(value, ast.Call):

@@ -91,7 +91,7 @@ def resolve(name: str, file: Path, assignments: Mapping[str, Any], module: str |
 
 
 def _with_params(file: Path) -> ModuleType:
-    """Return a module of the script's name that has nothing but its parameters."""
+    """Return a module with the script's name and `Params` and nothing else, as `parse_params` expects one."""
     module = ModuleType(file.stem)
     module.__dict__.update(__file__=str(file), Params=Params)
     return module

@@ -1,7 +1,8 @@
-"""Reads the source of workloads and imports users' files. Errors name the user's own line.
+"""Reads the source of workloads, and imports users' files.
 
 A user's file may contain anything: text that is not Python, a script that trains when it is imported, or a protocol
-function with an argument that devbench does not pass. This module finds such mistakes before a worker starts.
+function with an argument that devbench does not pass. This module finds such mistakes before a worker starts. Its
+errors name the line of the user's file.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def describe(file: Path, name: str) -> Description:
 
 
 def runs_as_script(file: Path) -> bool:
-    """Whether a file offers devbench nothing to call, judged without running it.
+    """Return whether a file is a script, which offers devbench nothing to call. The file is not run.
 
     Raises:
         WorkloadError: the file cannot be read, or is not Python.
@@ -146,7 +147,7 @@ def call(module: ModuleType, function: str, **arguments: Any) -> Any:
 
 
 def workload_name(module: ModuleType) -> str:
-    """Return how messages call a workload: its file's name without the suffix."""
+    """Return the name of a workload in messages: the name of its file without the suffix."""
     return Path(module.__file__ or module.__name__).stem
 
 

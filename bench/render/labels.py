@@ -11,7 +11,7 @@ from bench.model.spec import LOOPS, PLACE, ROLES, Spec
 from bench.render.text import plain
 
 WITH_THE_MACHINE = ("tensorflow", "cpu", *(name for name in PLACE if ROLES[name].compare == "secondary"))
-"""Aspects that come with the machine. They are part of a label only if the specs are the same."""
+"""Aspects that come with the machine. A label contains them only if it would not be unique without them."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def phase_label(phase: str) -> str:
 
 
 def quoted(label: str) -> str:
-    """Return a label as a part of a sentence. A loop alone would read as a word, so it is in quotation marks."""
+    """Return a label for use in a sentence. The name of a loop gets quotation marks, because it reads like a word."""
     return f"'{label}'" if label in LOOPS else label
 
 
@@ -38,10 +38,10 @@ def short_labels(results: Sequence[Result]) -> list[str]:
     """Return a short label for each result, different from all others, such as "cpu" and "cuda"."""
     columns = [_aspects(result) for result in results]
     varying = [key for key in _keys(columns) if len({column.get(key) for column in columns}) > 1]
-    if any(key in varying for key in ("workload", "case", "file")):  # each has its own parameters
+    if any(key in varying for key in ("workload", "case", "file")):  # these differ in parameters anyway
         varying = [key for key in varying if not key.startswith("param ")]
     without = [key for key in varying if key != "xla"]
-    if "loop" in varying and _distinct(columns, without):  # only as-written leaves XLA to the program
+    if "loop" in varying and _distinct(columns, without):  # only as-written can leave XLA to the program
         varying = without
     spec = [key for key in varying if key not in WITH_THE_MACHINE]
     varying = spec if _distinct(columns, spec) else varying
@@ -71,11 +71,12 @@ def ambiguous(listed: Sequence[Listed]) -> set[str]:
 
 
 def names(listed: Sequence[Listed], specs: Mapping[str, Spec]) -> list[str]:
-    """Return a name for each result of a list: its label, and what was varied between those that share it.
+    """Return a name for each result of a list: its label, and what differs between the results that share the label.
 
     Args:
         listed: the list.
-        specs: by key, at least those that are `ambiguous`. Without its spec, a result has only its label.
+        specs: specs by key, at least those of the keys that `ambiguous` returns. A result without a spec here has only
+            its label.
     """
     with_label: dict[tuple[str, str], list[Listed]] = {}
     for item in dict.fromkeys(listed):
@@ -88,7 +89,10 @@ def names(listed: Sequence[Listed], specs: Mapping[str, Spec]) -> list[str]:
 
 
 def _varied(items: Sequence[Listed], specs: Mapping[str, Spec]) -> list[str]:
-    """Return what was varied between results with the same label. Threads count only if they differ in one place."""
+    """Return what differs between results with the same label.
+
+    An aspect that comes with the place, such as threads, counts only if it differs between results of one place.
+    """
     columns = [spec_labels.aspects(specs[item.key]) for item in items]
     varied = []
     for key in _keys(columns):

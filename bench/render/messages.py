@@ -20,7 +20,7 @@ class Message:
     """A failure, a warning, a note, or a cause that an explanation found.
 
     Args:
-        kind: of the message.
+        kind: which of the four it is.
         text: one sentence.
         details: what to do about it, or evidence.
         output: the last lines that the program wrote.
@@ -33,17 +33,18 @@ class Message:
 
 
 def messages(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
-    """Return the failures, warnings and notes of results, each once, with the labels of those it is about.
+    """Return the failures of results, then their warnings and notes.
 
     Args:
         results: at least one.
-        labels: one for each result.
+        labels: one for each result. A message that does not concern all results begins with the labels of those that it
+            concerns.
     """
     return [*failures(results, labels), *warnings_and_notes(results, labels)]
 
 
 def failures(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
-    """Return how results failed, with what to do about it and the last lines of the program. See `messages`."""
+    """Return the failure of each failed result, with its hint and the last lines of output. See `messages`."""
     labelled = list(zip(labels, results, strict=True))
     return [
         Message(
@@ -58,7 +59,7 @@ def failures(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
 
 
 def warnings_and_notes(results: Sequence[Result], labels: Sequence[str]) -> list[Message]:
-    """Return the warnings and notes of results. See `messages`."""
+    """Return the warnings and notes of results, each once. See `messages`."""
     labelled = list(zip(labels, results, strict=True))
     warnings = [
         Message("warning", plain(prefix + message), (plain(fix),) if fix else ())
@@ -80,7 +81,7 @@ def _notes(result: Result) -> Iterator[str]:
 
 
 def _sentence(failure: Failure) -> str:
-    """Say what happened, in which phase, and how the process ended."""
+    """Return what happened, in which phase, and how the process ended."""
     phase = f"in phase {phase_label(failure.phase)}" if failure.phase else ""
     end = failure.signal or (f"exit code {failure.exit_code}" if failure.exit_code is not None else "")
     circumstances = ", ".join(filter(None, (phase, end if end not in failure.message else "")))
@@ -96,7 +97,7 @@ def _output(failure: Failure) -> tuple[str, ...]:
 
 
 def _shared(labelled: Sequence[tuple[str, Result]], read: Callable[[Result], Iterable[Any]]) -> list[tuple[Any, str]]:
-    """Return each item once, with a prefix that names the results it is about unless it is about all."""
+    """Return each item once, with a prefix that names the results that have it. The prefix is empty if all have it."""
     labels_of: dict[Any, list[str]] = {}
     for label, result in labelled:
         for item in dict.fromkeys(read(result)):

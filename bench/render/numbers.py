@@ -21,7 +21,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def time(value: float, error: float | None = None) -> str:
-    """Return seconds as "18.4 ms", "12.3 s", "8 min 5 s" or "2 h 5 min", with "± …" in the same unit if given."""
+    """Return seconds as "18.4 ms", "12.3 s", "8 min 5 s" or "2 h 5 min", followed by "± …" if there is an error."""
     if not math.isfinite(value):
         return f"{value} s"
     if error is not None and not math.isfinite(error):
@@ -41,7 +41,7 @@ def count(number: int, singular: str, plural: str = "") -> str:
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """Return a number with so many significant digits and no exponent, such as "0.689", "1.5" or "15,400"."""
+    """Return a number with at most `digits` significant digits and no exponent: "0.689", "1.5" or "15,400"."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
@@ -50,24 +50,25 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def timestamp(when: datetime, seconds: bool = False) -> str:
-    """Return date and time to the minute or second, such as "2026-01-02 03:04"."""
+    """Return a date and time to the minute, or to the second, such as "2026-01-02 03:04"."""
     return f"{when:%Y-%m-%d %H:%M:%S}" if seconds else f"{when:%Y-%m-%d %H:%M}"
 
 
 def period(first: datetime, last: datetime, word: str = "to") -> str:
-    """Return two dates and times to the minute, joined by a word; one if they are the same."""
+    """Return two dates and times to the minute, joined by a word. If both texts are equal, return only one."""
     return f" {word} ".join(dict.fromkeys((timestamp(first), timestamp(last))))
 
 
 def whole_seconds(value: float) -> str:
-    """Return seconds rounded up, as for remaining time: "45 s", "1 min 3 s"."""
+    """Return a time rounded up to whole seconds, such as "45 s" or "1 min 3 s"."""
     return _minutes(math.ceil(value)) if value > 59 else f"{max(0, math.ceil(value))} s"
 
 
 def interval(time_interval: Interval) -> str:
-    """Return a time with half its confidence interval, or alone if it comes from one process.
+    """Return a time with the half-width of its interval: "18.40 ± 0.30 ms". Without an interval, return only the time.
 
-    A wide interval is shown by its bounds, or by the values behind it if they are few: "2 runs: 0.61–0.74 s".
+    A wide interval is shown by its bounds. If it comes from two or three values, it is shown by the smallest and the
+    largest: "2 runs: 0.61–0.74 s".
     """
     value, low, high = time_interval.value, time_interval.low, time_interval.high
     if low is None or high is None or not math.isfinite(value):
@@ -122,11 +123,12 @@ def size(bytes_: int) -> str:
 
 
 WIDE = 1000.0
-"""An interval that reaches above this multiple of its value is not shown. Two very different trials cause one."""
+"""An interval that reaches above this multiple of its value is not shown. Two trials that differ a lot have such an
+interval."""
 
 
 def factor(ratio: Interval) -> str:
-    """Return a factor with its interval if it has one: "12.3 [11.8, 12.9]"."""
+    """Return a factor with its interval if that has bounds: "12.3 [11.8, 12.9]"."""
     return times(ratio).replace(" times", "")
 
 
@@ -143,7 +145,7 @@ def times(ratio: Interval) -> str:
 
 
 def _scale(value: float, table: tuple[tuple[float, str], ...]) -> tuple[float, str]:
-    """Return the largest prefix that keeps the value at 1 or more after rounding to three digits; else the smallest."""
+    """Return the largest entry that keeps the value at 1 or more after rounding to three digits, else the smallest."""
     if value == 0:
         return 1.0, ""
     return next((entry for entry in table if abs(value) >= 0.9995 * entry[0]), table[-1])

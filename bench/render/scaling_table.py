@@ -20,7 +20,7 @@ WHAT: dict[PartName, str] = {
     "waiting": "the time for which the other workers wait for the slowest one",
     "all-reduce": "the time to exchange the gradients and add them up",
 }
-"""What each part of a step is."""
+"""What each part of a step is, in the order in which tables show the parts."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class SizeRow:
 
 
 def noun(study: ScalingStudy) -> str:
-    """Return what a study has several of."""
+    """Return what the study counts: "replica" or "worker"."""
     return "replica" if study.strategy == "mirrored" else "worker"
 
 
 def head(study: ScalingStudy) -> tuple[str, ...]:
-    """Return the names of the columns, that of the labels first."""
+    """Return the heads of the columns. The first column holds the labels of the rows."""
     return (f"{noun(study)}s", "examples/s", "speed-up", "efficiency", "step")
 
 
@@ -72,7 +72,7 @@ def parts(sizes: Sequence[Size]) -> list[PartName]:
 
 
 def part_label(study: ScalingStudy, name: PartName, sizes: Sequence[Size]) -> str:
-    """Return the name of a part of the steps of these sizes, at least one."""
+    """Return the label of a part in a table of these sizes, at least one."""
     if name == "ideal":
         return "bare step" if study.scaling == "weak" else f"bare step / {noun(study)}s"
     if name == "waiting":
@@ -84,7 +84,7 @@ def part_label(study: ScalingStudy, name: PartName, sizes: Sequence[Size]) -> st
 
 
 def short_part_label(study: ScalingStudy, name: PartName, size: Size) -> str:
-    """Return a name of a part of the step of one size that is short enough for a chart."""
+    """Return the label of a part in a chart of one size. It is shorter than that of `part_label`."""
     if name == "waiting":
         which = "the slowest" if size.slowest_worker is None else f"{noun(study)} {size.slowest_worker}"
         return f"waiting for {which}"
@@ -92,7 +92,7 @@ def short_part_label(study: ScalingStudy, name: PartName, size: Size) -> str:
 
 
 def part_of(size: Size, name: PartName) -> ScalingPart | None:
-    """Return a part of the step of a size; None if it has no such part."""
+    """Return a part of a size's step; None if the step has no such part."""
     return next((part for part in size.parts if part.name == name), None)
 
 
@@ -105,17 +105,17 @@ def part_seconds(part: ScalingPart | None) -> str:
 
 
 def part_share(part: ScalingPart | None) -> str:
-    """Return the share of a part in the step; a dash if the part may take no time."""
+    """Return the share of the step that a part takes; a dash if the part may take no time."""
     return NONE if part is None or not is_measurable(part) else numbers.percent(part.share)
 
 
 def is_measurable(part: ScalingPart) -> bool:
-    """Return whether it is known that a part takes time, or saves time. Without an interval it counts as known."""
+    """Return whether the interval of a part excludes 0. A part without an interval counts as measurable."""
     return part.seconds.low is None or part.seconds.high is None or not part.seconds.may_be_zero
 
 
 def part_cell(part: ScalingPart | None) -> str:
-    """Return the time of a part, and its share if that is known."""
+    """Return the time of a part, and its share if the part is measurable."""
     if part is None or not is_measurable(part):
         return part_seconds(part)
     return f"{part_seconds(part)} ({part_share(part)})"

@@ -19,12 +19,12 @@ class SweepColumn:
 
 
 def row_labels(sweep: Sweep) -> list[str]:
-    """Return the values of each point, rising."""
+    """Return the label of each row: the values of a point. The values rise from row to row."""
     return [values(point) for point in _points(sweep)]
 
 
 def columns(sweep: Sweep) -> list[SweepColumn]:
-    """Return a column for each curve, and one for its ratios to its baseline if it has one."""
+    """Return a column for each curve. A curve that has ratios to a baseline has a second column for them."""
     points = _points(sweep)
     shown: list[SweepColumn] = []
     for curve in sweep.curves:
@@ -35,7 +35,7 @@ def columns(sweep: Sweep) -> list[SweepColumn]:
 
 
 def _points(sweep: Sweep) -> list[dict[str, Any]]:
-    """Return the values of all points of any curve, rising."""
+    """Return the values of every point that any curve has, rising."""
     points: dict[tuple[Any, ...], dict[str, Any]] = {}
     for curve in sweep.curves:
         for point in curve.points:

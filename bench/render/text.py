@@ -10,11 +10,11 @@ WIDTH = 80
 """Characters: the usual width of a terminal."""
 
 _ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
-"""Colours and titles, which the last lines of a worker may contain."""
+"""Escape sequences for colours and titles, which the last lines of a worker may contain."""
 
 
 def plain(text: str) -> str:
-    """Return a line without colours and control characters."""
+    """Return a line without escape sequences, and with spaces in place of other control characters."""
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else " " for character in _ANSI.sub("", text))
@@ -32,9 +32,9 @@ def wrapped(text: str, width: int, indent: int = 0, keep_spaces: bool = False) -
 
     Args:
         text: one paragraph.
-        width: of a line, in characters.
+        width: maximum length of a line, in characters.
         indent: spaces before the first line; the others have two more.
-        keep_spaces: keep runs of spaces, as for the output of a program.
+        keep_spaces: whether to keep runs of spaces, as in the output of a program.
     """
     line = plain(text)
     return "\n".join(filled(line if keep_spaces else " ".join(line.split()), width, indent))
@@ -49,11 +49,11 @@ def entry(label: str, text: str, indent: int, column: int, width: int = WIDTH) -
     """Return a label with its text wrapped beside it. A label that is too long has a line of its own.
 
     Args:
-        label: starts after `indent` spaces.
-        text: may hold line breaks, which are kept.
+        label: the label.
+        text: the text. Its line breaks are kept.
         indent: spaces before the label.
-        column: where the text starts.
-        width: of the terminal, in characters.
+        column: characters before the text.
+        width: maximum length of a line, in characters.
     """
     margin = " " * column
     lines = [

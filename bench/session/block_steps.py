@@ -11,17 +11,17 @@ LONGEST_BLOCK = 1.0
 """Seconds of wall time that a block should not exceed because epochs end in it. It has at least one step."""
 
 LEAD_SHARE = 1 / 8
-"""Untimed steps of a worker that was suspended, as a share of a block's steps."""
+"""Untimed steps of a worker after a suspension, as a share of the steps of a block."""
 
 GPU_LEAD_SECONDS = 0.1
-"""The same on a GPU, in seconds. Its clock falls during the pause and takes about as long to rise again."""
+"""Shortest time of these steps on a GPU, in seconds. Its clock needs about as long to recover from a suspension."""
 
 
 def steps_of_block(series: Series, typical: float) -> int:
     """Return the number of steps that fill a block.
 
     Args:
-        series: its warm-up shows how much time passes between epochs.
+        series: the series. Its warm-up shows how much time passes between epochs.
         typical: seconds of a step.
     """
     steps = math.ceil(1.1 * BLOCK_SECONDS / typical)
@@ -32,11 +32,11 @@ def steps_of_block(series: Series, typical: float) -> int:
 
 
 def steps_of_lead(series: Series, steps: int, gpu: bool) -> int:
-    """Return the untimed steps after a pause.
+    """Return the number of untimed steps of a worker after a suspension.
 
     Args:
         series: what the worker measured so far.
-        steps: of a block.
+        steps: steps of a block.
         gpu: whether it runs on a GPU.
     """
     share = math.ceil(LEAD_SHARE * steps)

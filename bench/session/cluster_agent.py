@@ -33,7 +33,7 @@ from bench.worker.rendezvous.ports import free_port, keep_alive, listen
 RETRY_SECONDS = 0.5
 
 DISMISS_SECONDS = 5.0
-"""Seconds in which the others must come for the message that the study is over. They connect all the time."""
+"""Seconds for which the first host tells the others that the study is over. They connect again and again."""
 
 
 def serve(
@@ -48,12 +48,12 @@ def serve(
     """Start workers for the first host until it says that the study is over.
 
     Args:
-        index: this host among all, from 1.
+        index: number of this host. The first host is 0.
         host: the first host.
         port: its port.
         wait_seconds: how long the hosts wait for each other.
-        study_seconds: time limit of the study, in which the first host may do without this one for a while.
-        localize: from an order and an empty folder to the order with the paths of this host.
+        study_seconds: time limit of the study. The first host may do without this one for as long.
+        localize: takes an order and an empty folder, and returns the order with the paths of this host.
         tell: shows the user a message.
 
     Raises:

@@ -1,6 +1,7 @@
 """The design of a session: what is compared, how many trials there are, and what is diagnosed.
 
-Each study supplies its own: a run, the ladder and the what-ifs of an explanation, a point of a sweep, the peaks.
+Each study has its own: a run, the ladder and the what-ifs of an explanation, a point of a sweep, a scaling study, the
+peaks.
 """
 
 from __future__ import annotations
@@ -39,22 +40,23 @@ class Design:
 
     Attributes:
         purpose: What the results are for.
-        parent: Id of the sweep or explanation that the results belong to.
+        parent: Id of the sweep, explanation or scaling study that the results belong to. None if there is none.
         pairs: The comparisons that decide when to stop.
         pilot: Minimum number of trials, unless a comparison is clear earlier.
-        clear_trials: Minimum number of trials of a clear comparison. None for two, or one if they are long.
+        clear_trials: Minimum number of trials of a clear comparison. None for two, or one if trials are long.
         confidence: Level of the intervals that will be published.
         separate_starts: Number of trials whose workers start one after another, so that each start is measured
             undisturbed. Later trials start their workers at once, which takes less time.
         cold_starts: Workers that are fresh even if others are forked, because their cold start is reported:
             those that start alone, only the baseline's first one, or none.
         fit_pilot: Whether the rounds of a trial are limited so that the whole pilot fits into the time limit. If not,
-            they may take 1.5 times as long as the start of the trial.
+            they take at most half as long as the start of the workers, apart from the minimum of rounds.
         default_max_time: Time limit in seconds if the user set none. None keeps the setting's own default.
-        follow_projection: Whether a single spec stops after a share of its projected training if the user set no limit.
+        follow_projection: Whether the time limit of a single spec is a share of its projected training, if the user set
+            none.
         inspect: Whether the first trial looks into the program and times the stages of its input pipeline.
         full: Whether `--full` applies.
-        drop_decided: Whether a result is measured no longer once its comparison with the first result is decided, so
+        drop_decided: Whether the session stops measuring a result once its comparison with the first one is decided, so
             that trials are left for the others.
         after_trial: Called with the results after each trial.
         enough: Whether the results are known well enough to stop, whatever the comparisons say. None if only the
@@ -62,10 +64,9 @@ class Design:
         diagnosed: An earlier result of the baseline's spec, whose worker was diagnosed. The baseline's workers are then
             only timed, and the others measure no latencies and no waits between epochs.
         profiled: The results that `--profile` traces.
-        deadline: Monotonic seconds after which no trial starts, and before which one should end. None if the study has
-            no time limit of its own.
+        deadline: Monotonic seconds by which the last trial should end. None if the study has no time limit of its own.
         last_moment: Monotonic seconds at which workers that still run are ended. None if they are never ended.
-        cluster: From a spec that has workers to how they meet. None if no spec has workers.
+        cluster: Returns how the workers of a spec meet. None if no spec has workers.
     """
 
     purpose: Purpose = "run"

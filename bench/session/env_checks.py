@@ -12,7 +12,7 @@ from bench.model.check import Check, run_check
 from bench.session import worker_packages
 
 SECONDS = 300.0
-"""Longest time of the import of TensorFlow."""
+"""Time limit for importing TensorFlow, in seconds."""
 
 
 def checks(name: str, path: Path) -> Iterator[Check]:

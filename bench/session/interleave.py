@@ -25,8 +25,8 @@ class Interleaving:
     Args:
         members: Each worker with its result. If there are several, they are suspended.
         rng: Draws the order of the workers in each round.
-        launcher: Guards the workers.
-        progress: Hears of each round.
+        launcher: Handles the failures of workers.
+        progress: Receives a report after each round.
 
     Attributes:
         rounds: Rounds that were run.

@@ -71,13 +71,13 @@ class Launcher:
 
     Args:
         timeout: Seconds of silence after which a worker counts as hung.
-        progress: Hears of each worker's phases.
+        progress: Receives the phases of each worker.
         save: Writes a result whose worker failed.
         last_moment: Monotonic seconds at which workers that still run are ended. None if they are never ended.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
         folders: The folder of each script, by the key of its spec.
-        is_cold: From a result, and whether its worker starts alone, to whether the worker must be fresh.
-        cluster: From a spec that has workers to how they meet.
+        is_cold: Returns whether the worker of a result must be fresh, by the result and by whether it starts alone.
+        cluster: Returns how the workers of a spec meet. None if no spec has workers.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Launcher:
         return worker
 
     def _script_run(self, result: Result, scout_seconds: float, inspect: bool) -> Callable[[Path], ScriptRun]:
-        """Return a function from an empty folder to how a worker runs the script of a result."""
+        """Return a function that takes an empty folder and returns how a worker runs the script of a result."""
         folder = self._folders[result.key]
 
         def prepare(scratch: Path) -> ScriptRun:
@@ -210,7 +210,7 @@ class Launcher:
 
     @contextmanager
     def guard(self, result: Result, worker: WorkerSample) -> Iterator[None]:
-        """If the worker fails, only its own result fails.
+        """Let only the worker's own result fail if the worker fails.
 
         Raises:
             ClusterLost: Another host is gone, without which the remaining results would wait in vain.
@@ -277,7 +277,7 @@ class Launcher:
             yield members
 
     def _is_whole(self, result: Result, worker: WorkerSample) -> bool:
-        """Return whether a suspended worker still has all its peers, which it only notices while it runs."""
+        """Return whether no other worker of its spec is gone, which a suspended worker only notices while it runs."""
         if result.spec.workers is not None and result.spec.workers.count > 1:
             with self.guard(result, worker):
                 worker.verify()

@@ -13,7 +13,7 @@ from bench.session.worker_process import WorkerEnded
 
 TRACED_SECONDS = 1.0
 FEWEST_STEPS, MOST_STEPS = 5, 50
-"""Bounds for the steps of a trace. A longer trace is too large for the pages that show it."""
+"""Bounds of the number of steps in a trace. A longer trace is too large for the pages that show it."""
 
 
 def train(launcher: Launcher, result: Result) -> None:

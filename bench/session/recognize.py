@@ -12,16 +12,16 @@ from bench.model.spec import Spec
 from bench.session.launch import Launcher
 
 FEWEST_CALLS = 7
-"""Calls that a script needs. The first five are synchronized one by one, for the same-answer check."""
+"""Fewest calls that a script needs. The first five are synchronized one by one, for the same-answer check."""
 
 SCOUT_SECONDS = 10.0
-"""Seconds from the first step until a training that continues is known well enough."""
+"""Seconds after its first step for which a script runs so that its steps become known, unless it ends earlier."""
 
 
 def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) -> dict[str, Facts]:
-    """Find out how the steps of each script are recognized, unless that is known. A result whose script has none fails.
+    """Find out how the steps of each script are recognized, unless that is known.
 
-    Results of the same script share what was found.
+    Results of the same script share what was found. A result whose script has no steps fails.
 
     Args:
         launcher: Starts the processes.

@@ -24,7 +24,7 @@ from bench.version import __version__
 
 
 def new_results(group: Group, settings: RunSettings, design: Design, recorder: Recorder) -> list[Result]:
-    """Return an empty result for each spec of a group. The times of their creation keep the order of the specs."""
+    """Return an empty result for each spec of a group. Their creation times are in the order of the specs."""
     created = datetime.now(timezone.utc)
     environment = Environment(host=host(prefixes=recorded_prefixes()))
     group_id = recorder.new_id()

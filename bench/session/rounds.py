@@ -61,5 +61,5 @@ def _best(base: Result, other: Result, start: float) -> float:
 
 
 def _subsets(base: list[Block], other: list[Block]) -> float:
-    """The variance of the ratios of interleaved parts of the rounds."""
+    """Return the variance of the ratio over interleaved subsets of the rounds."""
     return statistics.variance(typical_ratio(base[n::SUBSETS], other[n::SUBSETS]) for n in range(SUBSETS))

@@ -37,7 +37,7 @@ class Session:
         group: The specs. Their workers are interleaved.
         settings: Targets and limits.
         design: What is compared, how many trials there are, and what is diagnosed.
-        recorder: Saves results and hears of progress.
+        recorder: Saves results and receives the progress.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
 
     Attributes:
@@ -65,7 +65,7 @@ class Session:
         self._trial_start = 0.0
         self._first_trial_seconds = 0.0
         self._trials_seconds: float | None = None
-        self._scouted: dict[str, Facts] = {}  # what was seen in the steps of scripts before the trials
+        self._scouted: dict[str, Facts] = {}  # facts from the recognition of scripts, by the keys of results
         self.results = new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
         self._folders = {
@@ -167,7 +167,7 @@ class Session:
         self._finish(members)
 
     def _round_budget(self, start_seconds: float, round_seconds: float) -> float:
-        """Seconds that this trial may take in all, so that there is time for enough trials."""
+        """Return the seconds that this trial may take in all, so that there is time for enough trials."""
         if not self.design.fit_pilot:
             return 1.5 * start_seconds
         seconds = start_seconds + round_seconds
@@ -203,7 +203,7 @@ class Session:
         return any(sample.facts.pipeline is not None for result in results for sample in result.samples)
 
     def _in_start_order(self) -> list[Result]:
-        """The open results in the order in which their workers start.
+        """Return the open results in the order in which their workers start.
 
         The order is random and then rotates, so that each result starts in each position equally often. The worker
         that starts first is slower for that reason alone (`bench.analyse.stats.Contrast.adjusted`).
@@ -246,7 +246,7 @@ class Session:
         return stopping.accuracy(results, self._target, self.design.pairs, self.design.confidence)
 
     def _limits(self) -> RunSettings:
-        """The settings with the current time limit."""
+        """Return the settings with the current time limit."""
         if self.design.follow_projection and len(self.results) == 1:
             return stopping.with_projected_limit(self.settings, self.results[0].projection)
         return self.settings
@@ -255,11 +255,11 @@ class Session:
         return len(self.results) == 1 or stopping.has_time_for_pilot(trial_seconds, self.settings, self.design.pilot)
 
     def _working(self) -> list[Result]:
-        """The results whose workers have not failed."""
+        """Return the results that have not failed."""
         return [result for result in self.results if result.failure is None]
 
     def _open(self) -> list[Result]:
-        """The results that need more trials, as far as is known."""
+        """Return the results that need more trials, as far as is known."""
         return [result for result in self._working() if result.id not in self._decided]
 
     def _drop_decided(self) -> None:

@@ -1,8 +1,8 @@
 """Steady state: when a process has warmed up, and whether it stays settled.
 
 Only block times decide. A process is settled if the medians of two neighbouring windows of blocks differ by no more
-than their scatter, or by a few percent. The blocks before that are the warm-up. This rule only decides when to start.
-The measured blocks are checked for drift again.
+than their scatter, or by a few percent. The blocks before that are the warm-up. After the measurement, the two halves
+of the measured blocks are compared in the same way.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ PILOT_SECONDS = 90.0
 """Seconds in which the pilot should end, however many trials follow."""
 
 IN_TIME = 0.95
-"""Share of the time limit that is planned. No trial takes exactly as long as the one before."""
+"""Share of the time limit that trials are planned for. Some trials take longer than the ones before."""
 
 COMPARING_SECONDS = 300.0
 """Default time limit of a comparison. To show that two specs are the same takes several times as many trials as to show
@@ -34,7 +34,7 @@ PROJECTION_SHARE = 0.2
 """Default time limit of a single spec, as a share of its projected training."""
 
 SHORTEST_SECONDS = 45.0
-"""Lower bound of that limit. For a short training, users want the step time."""
+"""Lower bound of that limit. The step time of a short training should be known too."""
 
 LOOK = 0.99
 """Confidence of the interval that must decide before a comparison stops."""
@@ -43,7 +43,7 @@ CLEAR = 0.999
 """Confidence at which a comparison may stop before the pilot ends, for example if one side is twice as fast."""
 
 CLEAR_TRIALS = 2
-"""Minimum number of trials even then, if they fit into `CLEAR_SECONDS`. If not, one is enough."""
+"""Minimum number of trials of a clear comparison, if they fit into `CLEAR_SECONDS`. If not, one is enough."""
 
 CLEAR_SECONDS = 40.0
 """Seconds in which a clear comparison should end."""
@@ -218,7 +218,7 @@ def reason(
         current: The accuracy so far. None if it is not known.
         trials: Number of trials so far.
         elapsed: Seconds since the session began.
-        last_trial: Seconds of the last trial. The next one will take as long.
+        last_trial: Seconds of the last trial. The next one is assumed to take as long.
         settings: The limits.
         pilot: Trials of the pilot.
         fewest: Trials that a clear comparison has (`minimum_trials`).

@@ -15,7 +15,7 @@ from bench.session.steady_state import WINDOW, is_settled
 WARMUP_BLOCKS = 40
 WARMUP_SECONDS = 10.0
 WARMUP_SHARE = 1 / 4
-"""Share of the steps of a script that the warm-up may take, if it is known how many it has."""
+"""Largest share of the steps of a script that the warm-up takes, if their number is known."""
 
 
 def warm_up(
@@ -42,7 +42,7 @@ def warm_up(
 
 
 def count_last_blocks(all_series: Sequence[Series]) -> None:
-    """Let the later half of the warm-up of a script that ended count as the steady state, if nothing else does."""
+    """Count the later half of the warm-up of a script that ended as the steady state, unless it has timed blocks."""
     for series in all_series:
         if not series.blocks:
             half = len(series.warmup) // 2
@@ -53,7 +53,7 @@ def count_last_blocks(all_series: Sequence[Series]) -> None:
 def _settle(blocks: Blocks, series: Series, program_steps: int | None) -> None:
     while not is_settled([b.step_seconds for b in series.warmup]):
         if len(series.warmup) >= WARMUP_BLOCKS or sum(b.wall_seconds for b in series.warmup) > WARMUP_SECONDS:
-            series.settled = len(series.warmup) < 2 * WINDOW
+            series.settled = len(series.warmup) < 2 * WINDOW  # too few blocks cannot show that it is not settled
             break
         if program_steps and sum(b.steps for b in series.warmup) > WARMUP_SHARE * program_steps:
             break

@@ -1,7 +1,8 @@
 """The packages that a worker needs besides TensorFlow, for environments that lack them.
 
-They are put once per version of Python into a folder of the user's cache, not into the environment. For the version of
-Python that runs devbench, they are copied from there. For others, uv installs them.
+devbench puts them into a folder of the user's cache, once for each version of Python, and does not change the
+environment. For the version of Python that runs devbench, it copies its own packages. For other versions, uv installs
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NEEDED = "pydantic>=2.9,<3"
 
 
 def missing(env: PythonEnv) -> bool:
-    """Whether an environment lacks a package that a worker needs."""
+    """Return whether an environment lacks a package that a worker needs."""
     numbers = re.findall(r"\d+", env.packages.get("pydantic", "0.0"))[:2]
     return not (2, 9) <= tuple(map(int, numbers)) < (3,)
 

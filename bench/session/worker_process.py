@@ -70,12 +70,12 @@ class WorkerProcess:
         timeout: Seconds of silence after which it counts as hung.
         full: Whether it runs the whole training.
         start: Starts the process.
-        script: From an empty folder to how a script runs. None if the spec is no script's.
+        script: Takes an empty folder and returns how a script runs. None if the spec has no script.
         cluster: How it meets the other workers of the spec. None if the spec has no workers.
 
     Attributes:
         process: The process itself.
-        last_moment: Monotonic seconds at which no more events are waited for.
+        last_moment: Monotonic seconds until which events are waited for.
     """
 
     def __init__(

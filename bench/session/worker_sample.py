@@ -41,7 +41,7 @@ from bench.worker.protocol import (
 )
 
 VERIFY_SECONDS = 0.2
-"""Seconds for which a suspended worker runs to notice that a peer is gone."""
+"""Seconds for which a suspended worker runs to notice that another worker of its spec is gone."""
 
 LATENCY_STEPS = 100
 LATENCY_SECONDS = 0.8
@@ -61,7 +61,7 @@ class WorkerSample:
         load_before: Load average of the machine before the session began.
         gpu_busy_before: Share of the time in which its GPU was busy before the session began. None if not known.
         start: Starts its process.
-        script: From an empty folder to how a script runs. None if the spec is no script's.
+        script: Takes an empty folder and returns how a script runs. None if the spec has no script.
         cluster: How it meets the other workers of the spec. None if the spec has no workers.
 
     Attributes:
@@ -110,7 +110,7 @@ class WorkerSample:
         self.metering = False
 
     def set_up(self) -> None:
-        """Wait for the phases up to the first steps."""
+        """Wait until the worker is set up and has run its first steps."""
         self.events.until(Ready)
 
     def recognize(self) -> Recognition:
@@ -174,7 +174,7 @@ class WorkerSample:
                 self.meter.resume()
 
     def verify(self) -> None:
-        """Let a suspended worker run for a moment, in which it notices whether its peers are gone.
+        """Let a suspended worker run for a moment, in which it notices whether other workers of its spec are gone.
 
         Raises:
             WorkerEnded: They are, or the worker itself has ended.
@@ -201,8 +201,8 @@ class WorkerSample:
             latency: Whether it runs the latency pass.
             inspect: Whether it looks into the program.
             stages: Whether it times the stages of the input pipeline.
-            waits: Whether it measures how often short epochs wait for their ends.
-            brief: Whether it only measured steps. Workers that started together only do so.
+            waits: Whether it measures how often short epochs wait at their ends.
+            brief: Whether it leaves out what earlier workers have measured, as workers that started together always do.
         """
         brief = brief or self.sample.start_position is None
         self._stop_meter()

@@ -1,4 +1,4 @@
-"""Write files completely or not at all: under a temporary name first, which is then moved into place."""
+"""Writes files completely or not at all: a file gets a temporary name first, and is then moved into place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_text(path: Path, pieces: Iterable[str]) -> int:
 
     Args:
         path: The file.
-        pieces: The text, in order.
+        pieces: The parts of the text, in order.
 
     Returns:
         The number of bytes.
@@ -53,10 +53,12 @@ def write_durably(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replacement(path: Path) -> Iterator[Path]:
-    """Yield the name of a temporary file, to be written within. Then move it to `path`. An error removes it.
+    """Yield the name of a temporary file for the block to write.
+
+    At the end of the block, the file is moved to `path`. After an error it is removed.
 
     Raises:
-        OSError: It cannot be moved.
+        OSError: The block has written no file, or the file cannot be moved.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -68,7 +70,7 @@ def replacement(path: Path) -> Iterator[Path]:
 
 
 def _replace(temporary: Path, path: Path) -> None:
-    """Move a file onto another. Windows refuses this while the other is being read, so try several times there."""
+    """Move a file onto another. Windows refuses this while a process reads the other, so try several times there."""
     for pause in (0.01, 0.05, 0.2, 1.0) if sys.platform == "win32" else ():
         try:
             temporary.replace(path)

@@ -1,6 +1,6 @@
-"""Results on disk: one JSON file each, written by any number of runs at once.
+"""Results on disk: one JSON file each. Any number of runs may write to a folder at the same time.
 
-Files are replaced at once (`atomic`). A reader sees the old document or the new one, and a killed run leaves the last
+A file is replaced as a whole (`atomic`), so a reader sees the old document or the new one. A killed run leaves the last
 state of its results.
 """
 
@@ -27,7 +27,7 @@ FIRST = b'{\n "schema_version": %d,' % SCHEMA_VERSION
 """Start of a file that `write` made."""
 
 EXPLANATIONS = "explanations"
-"""Folder of explanations, beside their results."""
+"""Name of the folder of explanations, inside the folder of their results."""
 
 ALTERED = "It was cut short or changed. Measure again."
 
@@ -40,7 +40,7 @@ def prepare(folder: Path, option: str = "--output") -> None:
         option: The option that names it.
 
     Raises:
-        OutputError: It cannot be made or written.
+        OutputError: The folder cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,33 +67,33 @@ def write(result: Result, folder: Path) -> Path:
         The file.
 
     Raises:
-        OutputError: The folder is gone, full or cannot be written.
+        OutputError: The folder is full, or cannot be made or written.
     """
     return _put(result, folder / file_name(result))
 
 
 def explanation_file(explanation: Explanation, folder: Path) -> Path:
-    """Return the file of an explanation, in the folder `explanations` beside its results."""
+    """Return the file of an explanation, in the folder `explanations` inside the folder of its results."""
     return folder / EXPLANATIONS / f"{explanation.id}{SUFFIX}"
 
 
 def write_explanation(explanation: Explanation, folder: Path) -> Path:
-    """Write an explanation into the folder `explanations` beside its results.
+    """Write an explanation into the folder `explanations` inside the folder of its results.
 
     Returns:
         The file.
 
     Raises:
-        OutputError: The folder is gone, full or cannot be written.
+        OutputError: The folder is full, or cannot be made or written.
     """
     return _put(explanation, explanation_file(explanation, folder))
 
 
 def explanations(folder: Path) -> dict[str, Explanation]:
-    """Return the explanations beside a folder's results, by id.
+    """Return the explanations of a folder of results, by id.
 
     Raises:
-        DataError: A file among them is not an explanation.
+        DataError: One of their files cannot be read, has another schema version, or is not an explanation.
     """
     by_id = {}
     for path in sorted((folder / EXPLANATIONS).glob(f"*{SUFFIX}")):
@@ -124,7 +124,7 @@ def read(path: Path) -> Result:
     """Return the result in a file.
 
     Raises:
-        DataError: It cannot be read, is cut short, has another schema version, or is not a result.
+        DataError: The file cannot be read, is cut short, has another schema version, or is not a result.
     """
     try:
         content = path.read_bytes()
@@ -158,7 +158,7 @@ def _document(path: Path, content: bytes) -> Any:
 
 
 def _check_version(path: Path, document: Any) -> None:
-    """Raise `DataError` if a document has another schema version than this devbench reads."""
+    """Raise `DataError` if a document has a schema version that this devbench does not read."""
     version = document.get("schema_version") if isinstance(document, dict) else None
     if not isinstance(version, int) or version == SCHEMA_VERSION:
         return
@@ -193,14 +193,16 @@ def files(folder: Path) -> list[Path]:
 
 
 def find(argument: str, folder: Path) -> list[Path]:
-    """Return the files of the results that an argument names: a file, all of a folder, or the one with an id.
+    """Return the files of the results that an argument names.
+
+    A path that ends with `.json`, or that has a separator, is returned even if there is no such file.
 
     Args:
-        argument: A path, or an id or a unique part of one.
-        folder: Where ids are looked up.
+        argument: A file, a folder, or an id. A part of a file's name is enough if no other file in `folder` has it.
+        folder: The folder in which ids are looked up.
 
     Raises:
-        DataError: There is no such result.
+        DataError: The folder that the argument names is empty, or no file or several files match an id.
     """
     path = Path(argument)
     if path.is_dir():

@@ -12,7 +12,7 @@ USER_IDS = Path("/proc/self/uid_map")
 
 
 def hint(folder: Path) -> str:
-    """Return what to do about a folder that cannot be written. Empty if it is not mounted into an image of devbench."""
+    """Return what to do about a folder that cannot be written. Empty if it is not mounted into a devbench container."""
     if sys.platform == "win32" or not system.image() or not system.is_mounted(folder):
         return ""
     existing = next(path for path in (folder, *folder.absolute().parents) if os.access(path, os.F_OK)).stat()

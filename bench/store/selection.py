@@ -1,8 +1,8 @@
 """Selects the results of a folder that get a chapter of a report.
 
 A chapter has an explanation, a sweep, a scaling study, a group, or results of one workload that were measured apart.
-Of repeated runs only the newest is selected. A folder may hold more than fits in memory or in a report, so files are
-read one at a time, and only the results of one chapter are read completely.
+Of repeated runs, only the newest is selected. A folder may hold more than fits in memory or in a report. Files are
+therefore read one at a time, and only the results of one chapter are read completely.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ChapterEntries:
 
     Args:
         members: the results that are shown, in this order.
-        grouped: whether they were measured as one group.
+        grouped: whether they are one explanation, sweep, scaling study or group.
         runs: how many runs of the same specs there are, including this one.
         hidden: results that belong here but are not shown: more than fit, or the what-ifs of an explanation.
         explanation: the explanation whose levels they are.
@@ -90,10 +90,10 @@ class Selection:
     Args:
         folder: where they are.
         entries: all results, oldest first.
-        chapters: in the order of reading.
+        chapters: the chapters, in the order of the report.
         repeated: how many results have a newer repetition.
         omitted: how many further results have no chapter because there are too many.
-        specs: of all results, by key.
+        specs: the specs of all results, by key.
     """
 
     folder: Path
@@ -159,7 +159,7 @@ def _entry(path: Path, result: Result, specs: dict[str, Spec]) -> Entry:
 
 
 def _intervals(result: Result) -> Iterator[Interval]:
-    """Yield the figures over the processes that timed something."""
+    """Yield the intervals whose `n` is a number of processes that timed something."""
     if result.summary.step_seconds is not None:
         yield result.summary.step_seconds
     yield from result.summary.series.values()
@@ -197,7 +197,7 @@ def _without_repeats(kind: ChapterKind, groups: Mapping[tuple[ChapterKind, str],
 
 
 def _chapters(groups: Iterable[ChapterEntries], explanations: Mapping[str, Explanation]) -> list[ChapterEntries]:
-    """Limit each group to what is shown, and collect single results by workload, those on the CPU first."""
+    """Limit each group to what is shown. Collect single results by workload, those of the reference backend first."""
     chapters, single = [], dict[str, list[ChapterEntries]]()
     for chapter in groups:
         first = chapter.members[0]

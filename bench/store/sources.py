@@ -19,8 +19,8 @@ class Source:
     """The results that one argument names, the newest run of each spec only.
 
     Args:
-        results: In the order of their run, which has the baseline first. Without their samples if they come from
-            files, so that many fit in memory.
+        results: The results. Those from files are sorted by time, so the baseline of a run comes first, and have no
+            samples, so that many fit in memory.
         paths: The file of each result that has one.
         count: Number of results that the argument names, repetitions included.
         several: Whether the argument names a set of results, such as a folder, even if it holds only one.

@@ -1,1 +1,1 @@
-"""What to run: the plan of a run, an explanation, a sweep, the machine's peaks."""
+"""Decide what to run: a run, an explanation, a sweep, a scaling study, a bisection, a gate, or the peaks."""

@@ -34,7 +34,7 @@ class Chain(Protocol):
     names: list[str]
 
     def race(self, name: str, against: str) -> Race:
-        """Race one of the chain against another one."""
+        """Race one name of the chain against another."""
 
 
 def chain(program: str, good: str, bad: str, settings: RunSettings, measure: Measure, more: str = "") -> Chain:
@@ -121,7 +121,7 @@ class Versions:
     more: str = ""
 
     def race(self, name: str, against: str) -> Race:
-        """Race one of the chain against another one."""
+        """Race one name of the chain against another."""
         start = time.monotonic()
         try:
             envs = {each: str(made_envs.environment(f"{each} {self.more}".strip())) for each in (against, name)}
@@ -142,7 +142,7 @@ class Commits:
     measure: Measure
 
     def race(self, name: str, against: str) -> Race:
-        """Race one of the chain against another one."""
+        """Race one name of the chain against another."""
         start = time.monotonic()
         with ExitStack() as stack:
             try:

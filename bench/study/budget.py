@@ -31,10 +31,10 @@ LADDER_SHARE = 0.5
 """Share of the time left that the ladder may take if what-ifs follow."""
 
 FEWEST_TRIALS = 2
-"""Fewest trials with which a difference has an interval."""
+"""Fewest trials that levels or what-ifs must have time for."""
 
 FEW_LEVELS = 4
-"""Levels that are more useful than what-ifs."""
+"""Number of levels that come before what-ifs if there is little time."""
 
 FIRST: tuple[Loop, ...] = ("fused", "step", "fit", "resident", "host-batches")
 """The most useful loops. If there is no time for all, these come first."""
@@ -118,7 +118,7 @@ class TimeBudget:
 
         Args:
             levels: All levels, the program's own loop first.
-            with_what_ifs: Whether what-ifs are to follow. Without time for a few levels beside them, they get no time.
+            with_what_ifs: Whether what-ifs follow. They get no time if fewer than `FEW_LEVELS` levels fit beside them.
             suspects: Number of what-ifs that test a suspect. They get time even then, up to half of it.
         """
         if len(levels) > 1 and not self.fits(2):

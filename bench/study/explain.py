@@ -71,7 +71,7 @@ class ExplainStudy:
     Args:
         workload: Name or file.
         settings: The settings of every session. `max_time` limits all of them together.
-        recorder: Saves results and hears of progress.
+        recorder: Saves results and receives the progress.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
 
     Attributes:

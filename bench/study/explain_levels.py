@@ -31,7 +31,7 @@ LADDER = Design(purpose="level", pairs=neighbours, cold_starts="none", inspect=T
 """The design of the ladder. Each level is compared with the levels next to it."""
 
 PRECISE = 0.05
-"""Half the width of the interval of a part, as a share of the step, from which the part is known well enough."""
+"""A part is known well enough if half the width of its interval is at most this share of the step."""
 
 REPLAYED: tuple[StepKind, ...] = ("fit", "updates", "function")
 """Steps of a script that devbench may be able to run in its own loops."""
@@ -148,7 +148,7 @@ def with_first_trial(program: Planned, first: Result, base: Result) -> Result:
 
 
 def is_known(results: Sequence[Result]) -> bool:
-    """Return whether the trials so far show each part to within `PRECISE`, or show that it is smaller.
+    """Return whether the trials so far show each part to within `PRECISE`, or show that it is at most `PRECISE`.
 
     A program without another loop is known after one trial.
     """

@@ -23,7 +23,7 @@ class ExplainSessions:
     Args:
         workload: Name or file.
         settings: The settings of every session.
-        recorder: Saves results and hears of progress.
+        recorder: Saves results and receives the progress.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
 
     Attributes:

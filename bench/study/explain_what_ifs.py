@@ -96,7 +96,7 @@ class WhatIfStudy:
             self.explanation.combined = self._try_combined(driven)
 
     def _driven(self) -> Planned:
-        """Return what most what-ifs are tried on: a level that devbench drives, if there is one.
+        """Return what most what-ifs are tried on: a level in one of devbench's own loops, if there is one.
 
         In the program's own loop, devbench can change only little from outside.
         """

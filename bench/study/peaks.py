@@ -26,7 +26,7 @@ TRIALS = 3
 PEAKS = Design(purpose="peaks", pilot=TRIALS, default_max_time=300.0, full=False, cold_starts="none", profiled="none")
 
 CACHE_SECONDS = 7 * 24 * 3600.0
-"""Age at which peaks are measured again: the machine may have been busy."""
+"""Age in seconds at which peaks are measured again, because the machine may have been busy."""
 
 
 def peaks_for(

@@ -1,7 +1,7 @@
 """The plan of a run: from settings to groups of specs, or an error that says why something cannot run.
 
-Invalid requests are found here, before anything is measured: names, parameters, loops, data, and the
-backends' devices. The specs of one workload form a group. Their workers are interleaved.
+Invalid requests are found here, before anything is measured: names, parameters, loops, data, and the backends' devices.
+The specs of one workload form a group. Their workers are interleaved.
 """
 
 from __future__ import annotations

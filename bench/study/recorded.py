@@ -20,7 +20,7 @@ def recorded(
     listener: Listener | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[Recorder]:
-    """Prepare the folders. Handle signals and report to the hub within.
+    """Prepare the folders, then handle signals and report to the hub during the block.
 
     Args:
         settings: The settings of the study.

@@ -66,7 +66,7 @@ class ScaleStudy:
     Args:
         program: Name or file.
         settings: The settings of every size.
-        recorder: Saves results and hears of progress.
+        recorder: Saves results and receives the progress.
         sizes: Numbers of workers.
         scaling: Whether workers share each batch.
         strategy: The strategy of the workers.

@@ -65,7 +65,7 @@ class SweepStudy:
         workload: Name or file.
         settings: The settings of every point. `param` holds the ranges and the fixed parameters; `max_time` limits the
             whole sweep.
-        recorder: Saves results and hears of progress.
+        recorder: Saves results and receives the progress.
         point_time: Time limit of a point, in seconds.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
 

@@ -1,7 +1,7 @@
 """A minimal client of the Kubernetes API server: list objects, then follow their changes.
 
-It follows the rules of Kubernetes' own clients: a watch continues from the last version, the list is read again if
-that version is too old (410), and pauses between failures grow. The token is read again for each request, because it
+A watch continues from the last version. If that version is too old (410), or if a request fails, the list is read
+again. Pauses between failures grow, as in Kubernetes' own clients. The token is read again for each request, because it
 changes every hour.
 """
 
@@ -33,7 +33,7 @@ WATCH_SECONDS = 300
 """Seconds after which the server ends a watch. The next one continues where it ended."""
 
 SHORT_WATCH = 1.0
-"""Seconds. A watch that ends earlier without an event is a failure, as in Kubernetes' own clients."""
+"""Seconds. A watch that ends sooner and without an event counts as a failure, as in Kubernetes' own clients."""
 
 SOCKET_OPTIONS = [
     *HTTPConnection.default_socket_options,
@@ -49,7 +49,7 @@ SOCKET_OPTIONS = [
 PATHS: dict[ObjectKind, str] = {"Job": "/apis/batch/v1/namespaces/{}/jobs", "Pod": "/api/v1/namespaces/{}/pods",
                           "Event": "/api/v1/namespaces/{}/events"}  # fmt: skip
 FIELDS: dict[ObjectKind, str] = {"Job": "", "Pod": "", "Event": "type=Warning"}
-"""Selectors of fields. The server then sends no other objects."""
+"""Field selectors. The server sends only the objects that match."""
 
 
 class Expired(Exception):
@@ -65,9 +65,9 @@ class Change:
     """A change of objects of one kind.
 
     Attributes:
-        kind: of the objects.
-        action: "LIST" replaces all known objects, "SET" adds or modifies one, "DELETED" removes one.
-        objects: all objects, or the one that changed.
+        kind: the kind of the objects.
+        action: "LIST" replaces all known objects of the kind, "SET" adds or modifies one, "DELETED" removes one.
+        objects: all objects of the kind, or the one that changed.
     """
 
     kind: ObjectKind
@@ -79,8 +79,8 @@ class Server:
     """The API server of a cluster.
 
     Args:
-        namespace: of the objects. Default: the pod's own.
-        url: of the API server. Default: that of the pod's own cluster.
+        namespace: the namespace of the objects. Default: the pod's own.
+        url: the address of the API server. Default: that of the pod's own cluster.
         account: folder with `token`, `ca.crt` and `namespace`, as pods have it.
 
     Raises:
@@ -100,9 +100,10 @@ class Server:
         )
 
     def list(self, kind: ObjectKind, selector: str) -> tuple[tuple[Object, ...], str]:
-        """Return all objects of a kind, pruned, and the version of the list. Read it in pages.
+        """Return all objects of a kind, pruned, and the version of the list, which is read in pages.
 
         Raises:
+            Expired: a page is too old to be continued.
             Unavailable: the server does not respond or refuses.
         """
         objects: list[Object] = []
@@ -187,11 +188,11 @@ def follow(
 
     Args:
         server: the API server.
-        kind: of the objects.
-        selector: of their labels.
+        kind: the kind of the objects.
+        selector: a selector of their labels.
         on_change: receives each change.
         log: receives the message of each error, before the next attempt.
-        health: learns whether the list can be read.
+        health: is told whether the list can be read.
         pause: waits for a number of seconds.
     """
     backoff = Backoff()
@@ -222,7 +223,7 @@ def follow(
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield complete lines, however the server splits them into chunks."""
+    """Yield complete lines, however the server splits them into chunks. A line without an end is left out."""
     incomplete = b""
     for chunk in response.stream(amt=None):
         *lines, incomplete = (incomplete + chunk).split(b"\n")

@@ -14,17 +14,20 @@ FAILURES = "batch.kubernetes.io/job-index-failure-count"
 
 
 def run_id(job: Object, index: int) -> str:
-    """Return the id of a run: the Job's name to find it by, its UID to make it unique, and the index."""
+    """Return the id of a run: the Job's name, which `devbench await` searches for, the Job's UID, and the index."""
     return f"{job['metadata']['name']}.{job['metadata']['uid']}.{index}"
 
 
 def attempt(pod: Object, started: bool) -> int:
-    """Return the number of a pod's attempt: 101, 111, 121, … as in DEVBENCH_ATTEMPT, or one less before it starts."""
+    """Return the number of a pod's attempt, before or after the pod has started."""
     return attempt_number(failures(pod), started)
 
 
 def attempt_number(failed: int, started: bool) -> int:
-    """Return the number of an attempt after so many that failed."""
+    """Return the number of an attempt: the digit 1, how many attempts failed before it, and 1 if it started, else 0.
+
+    The numbers of started attempts are 101, 111, 121 and so on, as in DEVBENCH_ATTEMPT of the pods.
+    """
     return int(f"1{failed}{int(started)}")
 
 
@@ -48,8 +51,8 @@ def next_attempt(pod: Object | None, started: int) -> int:
     """Return the number of the attempt that an index waits for.
 
     Args:
-        pod: the last pod of the index, which has ended, if it is still there.
-        started: the latest attempt that started, or 0.
+        pod: the last pod of the index, which has ended. None if it is no longer there.
+        started: the number of the latest attempt that started, or 0.
     """
     return attempt_number(failures(pod) + 1, started=False) if pod else max(attempt_number(0, started=False), started)
 

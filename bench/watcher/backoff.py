@@ -20,7 +20,7 @@ class Backoff:
     """The pauses of one series of attempts.
 
     Args:
-        clock: returns seconds that never go back.
+        clock: returns the time of a monotonic clock in seconds.
         jitter: returns a number in [0, 1), by which a pause grows, so that clients do not retry together.
     """
 

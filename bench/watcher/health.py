@@ -1,7 +1,8 @@
 """The health of the watcher, served to Kubernetes' probes.
 
-`/readyz` fails while a part has failed for longer than `PATIENCE`, such as a list that the API server forbids. So the
-pod is not ready, and its status names the cause. `/healthz` fails if the loop has stopped, and the pod starts again.
+`/readyz` fails while a part has failed for longer than `PATIENCE`, such as a list that the API server forbids. The pod
+is then not ready, and the response names the cause. `/healthz` fails if the loop has stopped, so that Kubernetes
+restarts the container.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PATIENCE = 30.0
 """Seconds that a part may fail before the watcher is not ready."""
 
 STALLED = 120.0
-"""Seconds without an iteration of the loop after which it has stopped."""
+"""Seconds without an iteration of the loop after which it counts as stopped."""
 
 
 class Health:
@@ -25,7 +26,7 @@ class Health:
 
     Args:
         parts: what must work before the watcher is ready, such as "Job".
-        clock: returns seconds that never go back.
+        clock: returns the time of a monotonic clock in seconds.
     """
 
     def __init__(self, *parts: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,7 +66,7 @@ def serve(health: Health, port: int) -> Iterator[int]:
     """Serve `/healthz` and `/readyz` on all interfaces. Yield the port.
 
     Args:
-        health: what is served.
+        health: the health that is served.
         port: port to listen on. 0 picks a free one.
 
     Raises:

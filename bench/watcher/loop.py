@@ -1,7 +1,8 @@
 """The loop of the watcher: it reports changes of the cluster to the hub at once, and waiting runs periodically.
 
 The watcher stores nothing. After a restart it lists all objects and reports them again. The hub orders states by their
-attempt and takes only new ones. So a restart on either side loses nothing.
+attempt and takes only new ones, so reporting a state twice changes nothing. What the watcher had not yet reported about
+a deleted Job is lost at its restart. The hub then shows the runs of this Job as lost.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ MAX_PAUSE = 30.0
 
 
 def sender(client: Client, health: Health) -> Send:
-    """Return a function that sends states to a hub, without retries.
+    """Return a function that sends states to a hub, without retries. A state that the hub refuses is only logged.
 
     Args:
-        client: of the hub.
-        health: learns whether the hub accepts states.
+        client: the client of the hub.
+        health: is told whether the hub knows the token.
     """
 
     def send(state: RunState) -> None:
@@ -57,10 +58,10 @@ def run(server: Server, selector: str, patience: float, send: Send, health: Heal
 
     Args:
         server: the API server.
-        selector: labels of the Jobs and pods.
+        selector: a selector of the labels of Jobs and pods.
         patience: seconds that a run may wait for a node before it counts as failed.
         send: sends a state to the hub.
-        health: learns what works.
+        health: is told about each iteration, and what works.
     """
     changes: queue.Queue[Change | BaseException] = queue.Queue()
     kinds: dict[ObjectKind, str] = {"Job": selector, "Pod": selector, "Event": ""}

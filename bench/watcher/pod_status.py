@@ -1,7 +1,7 @@
 """The states of runs, from the objects of the API server. Pure functions.
 
-A run is one index of a Job, and each pod of that index is an attempt. A report about a pod that has not started counts
-as an attempt of its own, just before the pod's. So the pod's own reports always win, in whatever order they arrive.
+A run is one index of a Job, and each pod of that index is an attempt. A report about a pod that has not started has an
+attempt number of its own, just below the pod's. So the pod's own reports always win, in whatever order they arrive.
 Each report carries the time of its own cause, because the hub drops a report that is older than what it knows.
 """
 
@@ -40,11 +40,11 @@ from bench.watcher.run_report import RunReport, report_of, with_patience
 
 JOB = "batch.kubernetes.io/controller-uid"
 QUEUES = ("kueue.x-k8s.io/queue-name", "devbench/queue")
-"""Labels of a Job with the name of its queue: of Kueue, and if a JobSet is in the queue, of the chart."""
+"""Labels of a Job that name its queue: Kueue's own, and the chart's, which is used if a JobSet is in the queue."""
 
 
 QUEUED = "Queued"
-"""Reason of a run that waits for another one of its Job. Other reasons say more."""
+"""Start of the reason of a run that waits for another run. Other reasons say more."""
 
 SLOW_START = 30.0
 """Seconds after which a pod that has a node and no problem is reported as starting."""
@@ -52,14 +52,14 @@ SLOW_START = 30.0
 
 @dataclass(frozen=True)
 class JobView:
-    """What is known of a Job at a time.
+    """What is known about a Job at one moment.
 
     Args:
         job: the Job.
         latest: the pod of the latest attempt of each index.
         warnings: the newest warning event about each object, by the object's UID.
         now: the current time.
-        started: the latest attempt that started, by index. Its pod may be gone.
+        started: the number of the latest attempt that started, by index. Its pod may be gone.
     """
 
     job: Object
@@ -89,7 +89,7 @@ def job_reports(view: JobView, patience: float) -> list[RunReport]:
     reports = [with_patience(report, view.now, patience) for report in found]
     podless = [with_patience(report, view.now, patience) for report in podless_reports(view)]
     podless += _queued_reports(view.job, view.latest, reports)
-    # A report about the next attempt of an evicted pod replaces that about the pod.
+    # If a pod was evicted, the report about the next attempt replaces the report about the pod.
     by_id: dict[str, RunReport] = {}
     for report in (*reports, *podless):
         if report.id not in by_id or report.attempt > by_id[report.id].attempt:
@@ -109,9 +109,9 @@ def deleted_job_reports(
 
     Args:
         job: the Job.
-        pods: of the Job.
+        pods: the pods of the Job.
         now: the current time.
-        started: the latest attempt that started, by index.
+        started: the number of the latest attempt that started, by index.
     """
     status = job.get("status", {})
     if condition(status, "Complete") or condition(status, "Failed"):
@@ -191,9 +191,9 @@ def podless_reports(view: JobView) -> list[RunReport]:
 
 
 def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable[RunReport]) -> list[RunReport]:
-    """Return reports about indexes that have no pod yet, because a Job runs one pod at a time.
+    """Return reports about indexes that have no pod yet, because a Job runs only some of its pods at a time.
 
-    If the pod that runs waits too long for a node, those behind it do too.
+    If the first active pod waits too long for a node, the runs behind it count as failed too.
     """
     status, names = job.get("status", {}), workloads(job)
     if job["spec"].get("suspend") or condition(status, "Failed") or condition(status, "FailureTarget"):
@@ -214,7 +214,7 @@ def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable
 
 
 def _needed_since(job: Object, pods: Iterable[Object]) -> datetime:
-    """Return since when a Job needs its next pod: since its start, its resumption, or the end of the pod before."""
+    """Return the time since when a Job needs its next pod: its start, its resumption, or the end of the last pod."""
     times = [job["metadata"].get("creationTimestamp"), job.get("status", {}).get("startTime")]
     for pod in pods:
         for container in pod.get("status", {}).get("containerStatuses", []):

@@ -1,6 +1,7 @@
-"""The runs of a pool with `workers` run one after the other, because they use the same nodes. Pure functions.
+"""What a run of a pool with `workers` waits for. Pure functions.
 
-The anti-affinity of the chart's pods ensures this. For the scheduler, the pods of all other runs are unschedulable.
+The runs of such a pool use the same nodes, one run after the other. The anti-affinity of the chart's pods ensures this:
+the scheduler reports the pods of all other runs as unschedulable.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class PoolQueues:
 
     Args:
         jobs: all Jobs, by UID.
-        pods: all pods, by the UID of their Job and their own.
+        pods: all pods, by the UID of their Job, then by their own UID.
     """
 
     def __init__(self, jobs: Mapping[str, Object], pods: Mapping[str, Mapping[str, Object]]) -> None:

@@ -1,4 +1,4 @@
-"""The parts of Kubernetes' objects that the watcher reads. It forgets all others, because a namespace can have many."""
+"""The parts of Kubernetes' objects that the watcher reads. It keeps only these, because a namespace can be large."""
 
 from __future__ import annotations
 

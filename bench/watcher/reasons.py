@@ -17,7 +17,7 @@ STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def end(pod: Object) -> tuple[PodState, str]:
-    """Return how a failed pod ended: by its most specific condition, its own status, or its container's."""
+    """Return how a failed pod ended, and why: by its disruption, or else its own status, or else its containers."""
     status = pod["status"]
     disruption = condition(status, "DisruptionTarget")
     if disruption:
@@ -26,7 +26,7 @@ def end(pod: Object) -> tuple[PodState, str]:
         return "failed", text_of(status)
     for container in status.get("containerStatuses", []):
         terminated = container.get("state", {}).get("terminated")
-        if terminated and terminated.get("exitCode") != 0:  # an init container has succeeded
+        if terminated and terminated.get("exitCode") != 0:  # skips init containers that succeeded
             return "failed", _termination(terminated, pod)
     return "failed", "Failed: the pod gives no reason"
 
@@ -49,7 +49,7 @@ def _error_message(text: str) -> str:
 
 
 def pending_reason(status: Object) -> str:
-    """Return why a pod is pending, by its conditions and its containers; "" if they do not say."""
+    """Return why a pod is pending, by its conditions and its containers. "" if they do not say."""
     unscheduled = condition(status, "PodScheduled", "False")
     if unscheduled:
         return text_of(unscheduled)
@@ -61,7 +61,7 @@ def pending_reason(status: Object) -> str:
 
 
 def warning_reason(pod: Object, warnings: Mapping[str, Object]) -> str:
-    """Return the warning about a pod: only events report a missing volume or sandbox. "" if there is none."""
+    """Return the newest warning about a pod, or "" if there is none. Only events report a missing volume or sandbox."""
     event = warnings.get(pod["metadata"]["uid"])
     if event is None or (event.get("reason") == "FailedScheduling" and pod["spec"].get("nodeName")):
         return ""  # it has been scheduled since

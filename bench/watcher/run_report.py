@@ -15,13 +15,13 @@ class RunReport:
     """A report about one run.
 
     Attributes:
-        id: of the run, as the chart passes it to the pod in DEVBENCH_RUN_ID.
-        attempt: as in DEVBENCH_ATTEMPT, or the one before it if the pod has not started.
-        state: the run waits, has failed for good, or was interrupted and may start again.
+        id: the run's id, as the chart passes it to the pod in DEVBENCH_RUN_ID.
+        attempt: the number of the attempt, as in DEVBENCH_ATTEMPT, or one less if the pod has not started.
+        state: whether the run waits, has failed for good, or was interrupted and may start again.
         reason: Kubernetes' reason, such as Unschedulable, and its message.
         workload: what the run measures.
-        pool: where it runs.
-        node: of its pod, or None if it has none.
+        pool: the pool that it runs in.
+        node: the node of its pod, or None if the pod has none.
         since: when the cause of the report occurred.
     """
 
@@ -36,7 +36,9 @@ class RunReport:
 
 
 def with_patience(report: RunReport, now: datetime, patience: float) -> RunReport:
-    """Report a run that waited too long for a node as failed. If its pod starts later, the pod's reports win.
+    """Return a report that says "failed" if the run waited too long for a node. A suspended run may wait forever.
+
+    If the run's pod starts later, the pod's own reports win.
 
     Args:
         report: the report so far.
@@ -56,10 +58,10 @@ def report_of(job: Object, index: int, number: int, state: PodState, reason: str
     Args:
         job: the Job.
         index: the index of the run.
-        number: of the attempt.
-        state: of the run.
+        number: the number of the attempt.
+        state: the state of the run.
         reason: why it is in this state.
-        pod: of the attempt, or None if there is none.
+        pod: the pod of the attempt, or None if there is none.
     """
     names = workloads(job)
     created = moment((pod or job)["metadata"].get("creationTimestamp"))

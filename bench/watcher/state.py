@@ -21,7 +21,7 @@ HEARTBEAT = 60.0
 """Seconds after which a waiting run is reported again."""
 
 QUEUED_HEARTBEAT = 900.0
-"""The same for a run that waits for another one of its Job, because a pool can have thousands of them."""
+"""The same for a run that waits for another run, because thousands of runs of a pool can wait."""
 
 BATCH = 100
 """Reports that are sent before the watcher looks at new changes."""
@@ -55,11 +55,11 @@ class Watcher:
         self._changed: set[str] = set()
 
     def update(self, change: Change) -> None:
-        """Take note of a change."""
+        """Apply a change to what is known of the cluster."""
         {"Job": self._update_jobs, "Pod": self._update_pods, "Event": self._update_events}[change.kind](change)
 
     def review(self, now: float) -> None:
-        """Find what to report: changed runs, and again those that still wait.
+        """Put into `unsent` what there is to report: changed runs, and again those that still wait.
 
         Args:
             now: seconds since 1970.
@@ -75,7 +75,7 @@ class Watcher:
         self._changed = set()
 
     def send(self, send: Send) -> None:
-        """Send the most urgent unsent reports. What the hub does not accept stays unsent.
+        """Send the most urgent unsent reports. If `send` raises, its report and the rest stay unsent.
 
         Raises:
             DevbenchError: the hub is unavailable.
@@ -172,7 +172,7 @@ class Watcher:
 
 
 def run_state(report: RunReport) -> RunState:
-    """Return a report as the hub takes it. A waiting run is running, and the reason is in its progress."""
+    """Return a report as the hub takes it. A waiting run has the state "running", and its progress has the reason."""
     waits = report.state == "waiting"
     reason = report.reason if len(report.reason) <= LONGEST else report.reason[: LONGEST - 1] + "…"
     return RunState(

@@ -1,4 +1,4 @@
-"""Waiting for the results of Jobs: until every run has ended at the hub, then which runs have no good result.
+"""Waits until the hub shows that all runs of some Jobs have ended, and says which of them have no good result.
 
 A run is found by its id, which starts with its Job's name. If several Jobs had this name, the latest one counts.
 """
@@ -21,7 +21,7 @@ PAUSE = 2.0
 """Seconds between two queries."""
 
 Get = Callable[[str], Any]
-"""Returns the hub's JSON response to GET for a path, as `Client.get` does."""
+"""Queries the hub with GET for a path, and returns the JSON object in its answer, as `Client.get` does."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class RunOutcome:
     """The outcome of one run so far.
 
     Attributes:
-        name: the Job and the workload.
-        ended: whether the run has ended.
-        good: whether it ended with results, none of which failed.
+        name: the names of the Job and of the workload.
+        ended: whether the run has ended for good. An interrupted or lost run may start again.
+        good: whether it ended with results, all of which are complete.
         text: a description.
     """
 
@@ -62,6 +62,10 @@ def outcomes(jobs: Mapping[str, Sequence[str]], get: Get) -> list[RunOutcome]:
     Args:
         jobs: workloads by Job.
         get: queries the hub.
+
+    Raises:
+        HubUnavailable: the hub does not answer.
+        HubRefused: the hub refuses a query, such as one for a result that it does not have.
     """
     outcomes_of_runs = []
     for job, workloads in jobs.items():
@@ -84,6 +88,7 @@ def wait(jobs: Mapping[str, Sequence[str]], get: Get, seconds: float, log: Calla
 
     Raises:
         RunFailed: a run failed, or has no good result after that time.
+        HubRefused: the hub refuses a query, such as one for a result that it does not have.
     """
     deadline = time.monotonic() + seconds
     logged: set[RunOutcome] = set()
@@ -122,8 +127,8 @@ def _outcome(name: str, status: Any, get: Get) -> RunOutcome:
     """Return the outcome of a run.
 
     Args:
-        name: the Job and the workload.
-        status: of the run, or None if the hub does not know it.
+        name: the names of the Job and of the workload.
+        status: what the hub says about the run, or None if the hub does not know it.
         get: queries the hub.
     """
     if status is None:

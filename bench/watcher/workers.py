@@ -1,7 +1,7 @@
 """The states of runs of a pool with `workers`, from the objects of the API server. Pure functions.
 
-Several workers are the pods of one Job and one run, and index 0 reports it. The watcher reports it before index 0 has
-started, and after it has ended. A report names the worker that is missing or has failed.
+The workers of a run are the pods of one Job. The pod with index 0 reports the run. The watcher reports the run before
+that pod has started, and after it has ended. A report names the worker that is missing or has failed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def run_reports(view: JobView, patience: float, wait: Wait) -> list[RunReport]:
     Args:
         view: the Job.
         patience: seconds that a run may wait for a node before it counts as failed.
-        wait: for the other runs on the same nodes.
+        wait: what the run waits for: the other runs on the same nodes.
     """
     count = workers(view.job)
     if not count:
@@ -36,7 +36,7 @@ def run_reports(view: JobView, patience: float, wait: Wait) -> list[RunReport]:
 
 
 def _several(view: JobView) -> list[RunReport]:
-    """Return the report about a run of several workers, or nothing if it can report itself."""
+    """Return the report about a run of several workers. The list is empty if the run can report itself."""
     latest = view.latest
     first = latest.get(0)
     if 0 in ended_indexes(view.job) or (first and first.get("status", {}).get("phase") == "Succeeded"):
@@ -82,14 +82,14 @@ def _waiting(view: JobView, problems: Mapping[int, RunReport]) -> list[RunReport
 
 
 def _after_others(report: RunReport, placed: bool, now: datetime, patience: float, wait: Wait) -> RunReport:
-    """Return a report that takes account of the runs on the same nodes. Time is counted from the end of the last one.
+    """Return a report that takes the other runs on the same nodes into account. Waiting starts when the last one ended.
 
     Args:
         report: the report so far.
         placed: whether a pod of the run has a node.
         now: the current time.
         patience: seconds that a run may wait for a node before it counts as failed.
-        wait: for the other runs on the same nodes.
+        wait: what the run waits for: the other runs on the same nodes.
     """
     if report.state != "waiting":
         return report

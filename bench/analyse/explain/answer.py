@@ -25,7 +25,7 @@ UNTRIED = 0.5
 """Weight of a share that no what-if saved, relative to a measured saving. Few changes remove a cause completely."""
 
 MOST_STEP_PARTS = 2
-"""Most differences between two loops. If they differ in more, their part is a cause only if there is no other cause."""
+"""Largest number of parts in which two loops may differ. A larger difference is a cause only if there is no other."""
 
 MOST_GAINS = 2
 """Number of measured changes that are named for one cause."""
@@ -61,7 +61,7 @@ class _Cause:
 
     @property
     def _sharers(self) -> int:
-        """The number of things that its share may belong to. Loops that differ in much say little about one cause."""
+        """The number of parts of the step among which its share is divided, 1 if it belongs to the cause alone."""
         source = self.source
         if not isinstance(source, Finding) or not source.shared or len(source.parts) <= MOST_STEP_PARTS:
             return 1
@@ -81,9 +81,9 @@ class _Cause:
 
 
 def conclude(explanation: Explanation) -> None:
-    """Complete an explanation whose measurements have ended: its details, its answer and its fixes. Call it once.
+    """Complete an explanation whose measurements have ended: mark details, add the answer, and complete the fixes.
 
-    No fix proposes what was measured without gain.
+    Call it once. No fix proposes a change that was measured without gain.
     """
     explanation.findings += surroundings.surroundings(explanation)
     _mark_details(explanation)
@@ -97,7 +97,7 @@ def conclude(explanation: Explanation) -> None:
 
 
 def concluded(explanation: Explanation) -> Explanation:
-    """Return a copy of an explanation, complete as if nothing else were measured."""
+    """Return a completed copy of an explanation, by what was measured so far."""
     copy = explanation.model_copy(deep=True)
     shares.from_what_ifs(copy)
     conclude(copy)
@@ -110,7 +110,7 @@ def _mark_details(explanation: Explanation) -> None:
     computes_most = largest is None or explanation.rest_share.value > largest.share.value
     for finding in explanation.findings:
         finding.detail = finding.share is not None and finding.share < USEFUL_GAIN
-        if finding.cause == utilization.TOO_LITTLE_PARALLELISM:  # steps that wait leave CPUs idle
+        if finding.cause == utilization.TOO_LITTLE_PARALLELISM:  # steps that wait also leave CPUs idle
             finding.detail = finding.detail or finding.share is None or not computes_most
     for finding in explanation.findings:
         if finding.cause == FIRST_STEPS:  # every short training has them
@@ -141,7 +141,7 @@ def _causes(explanation: Explanation) -> list[_Cause]:
 
 
 def _cause(finding: Finding) -> _Cause:
-    """Return a finding as a cause, with its share. What samples of the stack estimate is in the program's own loop."""
+    """Return a finding as a cause, with its share. A share by samples of the stack is in the program's own loop."""
     sentence, share = f"{_capital(finding.cause)}: {finding.sentence}", finding.share
     if share is not None and f"{share:.0%}" not in sentence:
         amount = f"about {share:.0%}" if finding.estimated else f"at most {share:.0%}"
@@ -164,7 +164,7 @@ def _assign(gain: Gain, causes: list[_Cause], explanation: Explanation) -> None:
 
 
 def _new_cause(gain: Gain, acts_on: frozenset[StepPart], explanation: Explanation) -> _Cause:
-    """Return the cause that a gain shows by itself: computing, or what the what-if says."""
+    """Return the cause of a gain that fits no other cause: computing, or the cause that its what-if names."""
     rest, share = parts_of(explanation.lowest_loop), min(1.0, explanation.rest_share.value)
     if rest == parts_of("fused") and acts_on & rest and share > (gain.saving or 0.0) / 2:
         return _Cause("computing", "computing", f"Computing takes {share:.0%} of the step.", share, rest)
@@ -172,7 +172,7 @@ def _new_cause(gain: Gain, acts_on: frozenset[StepPart], explanation: Explanatio
 
 
 def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
-    """Return what to change about a cause: only one change if that was measured to remove most of it."""
+    """Return what to change about a cause. If one measured change removes half of it, only that one is named."""
     helpful = sorted(cause.gains, key=lambda gain: -(gain.saving or 0.0))
     if helpful and cause.saving >= (cause.share or 0.0) / 2:
         helpful, fix = helpful[:1], ""

@@ -16,7 +16,7 @@ from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
 Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
-"""Yield findings from a result and its usable samples."""
+"""From a result and its usable samples to findings."""
 
 
 def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -227,12 +227,12 @@ READERS: Sequence[Reader] = (
 
 
 def causes(level: Result) -> set[str] | None:
-    """Return which of the causes above a level has; None if its steps could not be inspected."""
+    """Return the causes that `READERS` find in a level. None if its steps could not be inspected."""
     samples = usable_samples(level)
     facts = merged_facts(samples)
     if facts.retraced is None or level.placement is None:
         return None
     names = {finding.cause for reader in READERS for finding in reader(level, samples)}
     if facts.python is not None and facts.python.operations:
-        names |= {PYTHON_IN_GRAPH, ON_HOST}  # the evidence that a loop gives decides which of the two is named
+        names |= {PYTHON_IN_GRAPH, ON_HOST}  # a loop names one of the two, by its evidence
     return names

@@ -20,7 +20,8 @@ DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks"
 def caveats(levels: Sequence[Result]) -> list[str]:
     """Return each warning of the levels once. It names the loops that have it, unless all have it.
 
-    Of a disturbance, the first level's warning stands for those of all levels.
+    The first level's warning about a disturbance stands for those of all levels. If the machine was not quiet, the
+    first caveat says so and contains the disturbances.
     """
     disturbances: dict[str, ResultWarning] = {}
     loops: dict[str, list[str]] = {}

@@ -24,7 +24,7 @@ EPOCH_END_MIN_SHARE = 0.05
 """If this share of an epoch passes between its steps and those of the next epoch, that is a finding."""
 
 FIT_BETWEEN_MIN_SHARE = 0.2
-"""The same for what `fit` itself does between epochs. Each short training has some of it."""
+"""The same if most of this time is the work of `fit` itself. Each short training has some of it."""
 
 MOSTLY_OWN_WORK = 0.5
 """If callbacks and validation take this share of the time between epochs, they explain it, and `fit` does not."""
@@ -93,7 +93,7 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
             strict=True,
         )
     )
-    first_batch = min(start, pipeline.batch_seconds(samples))  # input, which passes at the start of an epoch too
+    first_batch = min(start, pipeline.batch_seconds(samples))  # the first batch of an epoch is a cost of the input
     between, start = between - first_batch, start - first_batch
     share = between / (between + timed[0][0].length * step)
     if share <= EPOCH_END_MIN_SHARE:

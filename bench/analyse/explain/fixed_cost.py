@@ -12,15 +12,15 @@ from bench.model.explanation import Finding
 from bench.model.result import Result
 
 MIN_SHARE = 0.1
-"""Below this share of a step, its fixed cost does not matter."""
+"""Smallest share of a step for which its fixed cost is a finding."""
 
 
 def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
     """Yield a finding if the fixed cost is a tenth of a step or more.
 
-    The finding names the batch from which the share is smaller. In each trial, a line is fitted to
-    the seconds per step over the batch by least squares. Each point is weighted by its time, because small steps are
-    known more precisely. The fixed cost is the line's value at batch 0.
+    In each trial, a line is fitted to the seconds per step over the batch. It is the least-squares line of the relative
+    errors, because the error of a step time grows with the step. The fixed cost is the value of the line at batch 0.
+    The finding names the batch from which the fixed cost is less than a tenth of the step.
 
     Args:
         base: the program without any what-if.

@@ -54,7 +54,10 @@ def sort_by_gain(gains: Sequence[Gain]) -> list[Gain]:
 
 
 def gain_of(base: Result, result: Result) -> tuple[str, Contrast | None]:
-    """Return the unit of the ratio (a step, or an example if the batches differ) and the logarithm of the ratio."""
+    """Return the unit of a ratio (an example if the batches differ, else a step), and the logarithm of the ratio.
+
+    The logarithm is None if the two results share no trial.
+    """
     unit, factor = unit_of(base, result)
     contrast = paired_contrast(base, result)
     return unit, replace(contrast, mean=contrast.mean + math.log(factor)) if contrast else None

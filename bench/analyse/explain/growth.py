@@ -32,7 +32,7 @@ TREND = 3.5
 """Smallest standard score of the trend over blocks, of all processes together (S. A. Stouffer, 1949)."""
 
 LARGE_GROWTH = 2.0
-"""Smallest such ratio for which a single process is enough."""
+"""Smallest ratio of the last third's step to the first third's step for which a single process is enough."""
 
 
 def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -46,7 +46,7 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
         return
     if _grows(wall):
         times, what = wall, ""
-    elif _grows(cpu):  # other work on the machine hides the growth less there
+    elif _grows(cpu):  # other load on the machine changes CPU time less
         times, what = cpu, " of CPU time"
     else:
         return
@@ -65,7 +65,11 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
 
 
 def _grows(processes: Sequence[Sequence[float]]) -> bool:
-    """Return whether the step times of every process grow by much, or grow surely. They are given block by block."""
+    """Return whether the step times of every process grow, given block by block.
+
+    All processes must grow by `GROWTH`. In addition, each must grow by `LARGE_GROWTH` with a clear trend, or several
+    processes together must have a clear trend.
+    """
     thirds = [_thirds(times) for times in processes]
     if any(first <= 0 or last < GROWTH * first for first, last in thirds):
         return False
@@ -90,7 +94,7 @@ def _thirds(times: Sequence[float]) -> tuple[float, float]:
 def trend(times: Sequence[float]) -> float:
     """Return the standard score of the step time's trend over blocks. Positive if it grows.
 
-    This is the test of H. B. Mann, 1945, without ties.
+    This is the test of H. B. Mann, 1945, without the correction for ties.
     """
     count = len(times)
     score = sum((b > a) - (b < a) for a, b in combinations(times, 2))

@@ -142,7 +142,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     if not trials:
         raise ValueError("no trial has all levels")
     steps = [faster_half(blocks[0][trial]) for trial in trials]
-    ratios = [[math.exp(typical_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # to the whole step
+    ratios = [[math.exp(typical_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # level over whole step
     by_level = [[b[trial] for trial in trials] for b in blocks]
     confidence = simultaneous_confidence(len(levels) - 1)
     parts = []

@@ -15,11 +15,11 @@ MIN_SHARE = 0.2
 """Smallest share of a step for which the optimizer or the metrics are a finding. Every training has some."""
 
 MOST_READ = 0.5
-"""Share of the rows of its embeddings that a batch may read without a finding about the other rows."""
+"""If a batch reads less than this share of the rows of the embeddings, rewriting all rows is a finding."""
 
 
 def _share(base: Result, seconds: float) -> float:
-    """Return the share of a step of something that was timed alone."""
+    """Return the share of a step that something takes, by its seconds when it was timed by itself."""
     return min(1.0, seconds / statistics.median(process_values(base).values()))
 
 

@@ -18,7 +18,7 @@ MOST_LINES = 3
 """Most lines that are named for one kind of call."""
 
 LARGE = 0.2
-"""Share of the largest part of a kind from which another part of it is named."""
+"""A line is named if it takes at least this share of what the largest line of its kind takes."""
 
 NEW_DATASET = "a new dataset for each call"
 PYTHON = "Python between calls of TensorFlow"
@@ -82,7 +82,7 @@ def building(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 
 def slow_input(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Yield a finding if the step waits for its next batch. It is for programs without another loop."""
+    """Yield a finding if the step waits for its next batch. It applies if neither `fit` nor `step` is a level."""
     yield from _of_lines(
         base,
         samples,
@@ -142,7 +142,7 @@ def lines_of(base: Result, parts: Sequence[OwnTimePart]) -> str:
 
 
 def _largest(parts: Sequence[OwnTimePart]) -> list[OwnTimePart]:
-    """Return the parts that are large among these. A sample may show the line after the one that called."""
+    """Return the parts that are not small among these. Small ones may be wrong: a sample may be a line after a call."""
     least = LARGE * max((part.share for part in parts), default=0.0)
     return [part for part in parts if part.share >= least]
 

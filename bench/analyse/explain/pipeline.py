@@ -39,7 +39,8 @@ LONG_STEPS = 10
 def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]:
     """Yield the slowest stage of the pipeline if the ladder shows that input costs something.
 
-    A part that is more than the input only bounds it. So do the times of its stages and the wait for a batch.
+    A part that contains more than the input is an upper bound of the input. The times of its stages and the wait for a
+    batch give another one. The smaller bound counts.
     """
     slow = [part for part in parts if part.measurable and part.share.value > INPUT_MIN_SHARE and part.includes_input]
     stages = merged_facts([sample for level in levels for sample in usable_samples(level)]).pipeline

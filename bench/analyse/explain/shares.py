@@ -12,13 +12,13 @@ from bench.model.step_parts import STEP_PARTS, parts_between
 from bench.whatif import batch
 
 WHAT_IF_CAUSES = {utilization.TOO_LITTLE_PARALLELISM: batch.CAUSE}
-"""Causes that every level has: of a finding, each with the same cause in the words of the what-if that removes it."""
+"""Causes that every level has: the cause of a finding, and the cause that a what-if against it names."""
 
 
 def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Sequence[Part]) -> None:
     """Set the share of each finding to what a level without its cause saves. The cause takes at most that.
 
-    A share that samples of the stack gave stays as it is: it belongs to one cause, but levels may differ in several.
+    A share that is already set stays. It belongs to one cause, but levels may differ in several.
     """
     level_causes = [antipatterns.causes(level) for level in levels]
     spans = {id(finding): _span(finding.cause, levels, level_causes) for finding in findings}
@@ -58,7 +58,7 @@ def _span(cause: str, levels: Sequence[Result], level_causes: Sequence[set[str] 
 
 
 def from_what_ifs(explanation: Explanation) -> None:
-    """Set the share of causes that every level has, from the largest gain of a what-if that fixes them."""
+    """Set the share of causes that every level has, from the largest gain of a what-if that removes them."""
     for finding in explanation.findings:
         cause = WHAT_IF_CAUSES.get(finding.cause)
         gains = {gain.ratio.value: gain for gain in explanation.gains if cause and gain.ratio and gain.cause == cause}

@@ -53,7 +53,7 @@ BOUNDS = {
 
 
 def quota(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Yield a finding if a CPU quota holds the program back."""
+    """Yield a finding if a CPU quota throttles the program's threads."""
     time = throttled_time(base, samples)
     if time is not None:
         yield Finding(

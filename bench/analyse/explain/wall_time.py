@@ -66,6 +66,6 @@ def _divided(seconds: float, samples: Sequence[ProcessSample], steps: int) -> di
     length = Epochs.of(samples[0]).length
     count = math.ceil(steps / length) if length else 0
     parts = {name: count * each for name, each in at_epoch_ends(samples)}
-    if sum(parts.values()) > seconds:  # they were timed in other epochs than the ends
+    if sum(parts.values()) > seconds:  # callbacks and the ends of epochs were timed in different epochs
         parts = {name: part * seconds / sum(parts.values()) for name, part in parts.items()}
     return {**parts, EPOCHS: seconds - sum(parts.values())}

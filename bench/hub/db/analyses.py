@@ -32,7 +32,7 @@ def explained(connection: Connection, explanation: Explanation, levels: Sequence
 
 
 def swept(connection: Connection, points: Sequence[str], threshold: float) -> Swept:
-    """Return the sweep that results, at least one, are the points of.
+    """Return the sweep whose points are these results, of which there is at least one.
 
     Raises:
         Problem: one of them does not exist or has another schema version.
@@ -41,7 +41,7 @@ def swept(connection: Connection, points: Sequence[str], threshold: float) -> Sw
 
 
 def scaled(connection: Connection, levels: Sequence[str], threshold: float) -> Scaled:
-    """Return the scaling study that results, at least one of a size, are the levels of.
+    """Return the scaling study whose levels are these results, with the run of at least one number of workers.
 
     Raises:
         Problem: one of them does not exist or has another schema version.

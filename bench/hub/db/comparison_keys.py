@@ -24,10 +24,10 @@ def latest(
     The points of sweeps and the levels of explanations and scaling studies do not count.
 
     Args:
-        connection: to the database.
-        columns: to read beside `comparison_key` and `id`.
+        connection: a connection to the database.
+        columns: columns to read besides `comparison_key` and `id`.
         where: conditions on the runs.
-        limit: maximum number of results.
+        limit: maximum number of comparison keys.
     """
     newest = (
         select(RESULTS.c.comparison_key, func.max(RESULTS.c.created).label("created"))

@@ -25,7 +25,7 @@ from bench.model.result import Result
 from bench.version import __version__
 
 IdPair = tuple[str, str]
-"""Of the baseline and the other result: their ids, or the digests of their documents."""
+"""The ids of a baseline and of another result, or the digests of their documents."""
 
 BATCH = 200
 
@@ -59,8 +59,8 @@ def comparisons(
     A pair that cannot be compared is left out.
 
     Args:
-        database: of the results.
-        pairs: ids and digests of each pair.
+        database: the database of the results.
+        pairs: the ids and the digests of each pair.
         threshold: smallest relative difference that matters.
     """
     cached = _load(database, [digests for _, digests in pairs], threshold)

@@ -83,8 +83,8 @@ class Database:
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run one sender's work in a transaction: on return it is on disk, or nothing has changed.
 
-        Each commit waits for the disk, so concurrent senders share one (group commit): whoever holds the lock runs all
-        queued work in one transaction. If a part of it fails, each part runs in its own transaction.
+        Each commit waits for the disk, so concurrent senders share one (group commit). Whoever holds the lock runs
+        queued work, up to `BATCH` parts in one transaction. If a part fails, each part runs in its own transaction.
         """
         result: Future[T] = Future()
         self._queue.append((work, result))
@@ -94,7 +94,7 @@ class Database:
         return result.result()
 
     def _commit(self, batch: list[tuple[Work, Future[Any]]]) -> None:
-        """Run a batch in one transaction; if a part of it fails, run each part in its own."""
+        """Run a batch in one transaction. If a part of it fails, run each part in its own."""
         started = False
         try:
             with self.write() as connection:

@@ -31,7 +31,7 @@ KINDS: dict[type[BaseModel], tuple[str, int]] = {
 LAST_TIME = datetime(9999, 12, 30, tzinfo=timezone.utc).timestamp()
 
 FIGURE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""Errors whose cause is figures that no run can have. The document that holds them is valid."""
+"""Errors of a computation with figures that no run can have. A document with such figures is valid."""
 
 _NOT_JSON = (b"NaN", b"Infinity")
 """Numbers that Python's JSON accepts. A text may contain these words too."""
@@ -40,8 +40,8 @@ _HAS_VERSION = re.compile(rb'"schema_version"\s*:\s*\d')
 
 _LARGE_EXPONENT = re.compile(rb"e0000*[\s,\]}]")
 _MANY_DIGITS = b"0" * 300
-"""A number too large for a float has such an exponent, or so many digits. All digits are zeros here. A text may have
-them too."""
+"""A number that is too large for a float has such an exponent or so many digits, after all its digits were replaced by
+zeros. A text may have them too."""
 
 LONGEST = 10_000
 """Maximum length of a text in a document, in characters. Texts are shown on pages and in charts."""
@@ -115,7 +115,7 @@ def _check_time(kind: str, field: str, time: datetime) -> None:
 
 
 def _parse(body: bytes, model: type[Model]) -> Model:
-    """Parse a document in one pass if it is valid, which is fastest; otherwise in steps that find what is wrong."""
+    """Parse a document in one pass if it is valid, which is fastest. Otherwise, use steps that find what is wrong."""
     needs_steps = any(word in body for word in _NOT_JSON) or _may_overflow(body) or _may_be_long(body)
     if _HAS_VERSION.search(body) and not needs_steps:
         try:
@@ -135,7 +135,7 @@ def _may_overflow(body: bytes) -> bool:
 
 
 def _may_be_long(body: bytes) -> bool:
-    """Return whether a text in the body may be too long. Escapes and the encoding make a text longer than it is."""
+    """Return whether a text in the body may be too long. Escapes and the encoding make it longer in the body."""
     without_escapes = body.replace(rb"\\", b"__").replace(rb"\"", b"__") if b"\\" in body else body
     half = LONGEST // 2  # a text that is too long fills one of these parts, so most documents need no exact search
     if all(without_escapes.find(b'"', start, start + half) >= 0 for start in range(0, len(without_escapes), half)):

@@ -77,7 +77,7 @@ def annotate(database: Database, id_: str, change: Annotations) -> None:
 
 
 def delete_result(database: Database, id_: str) -> None:
-    """Delete a result with its document, and remember that.
+    """Delete a result with its document, and remember the deletion.
 
     Raises:
         Problem: there is no such result.

@@ -1,8 +1,8 @@
 """Export and import: everything that a hub holds, in one file of JSON lines.
 
 An export is one consistent view, even while the hub serves. The first line identifies the file, and the last one holds
-the number of documents between them, so that a truncated file is detected. An import sends each document again: what
-the hub has already stays, so importing a file twice changes nothing.
+the number of documents between them, so that a truncated file is detected. An import stores each document as if it were
+sent again, so importing a file twice changes nothing.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def explanations(connection: Connection, limit: int, cursor: str | None = None) 
     """Return ids, labels and times of receipt of a page of explanations, newest first.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         limit: maximum number of explanations.
         cursor: `next` of the previous page.
 
@@ -49,7 +49,7 @@ def explanations(connection: Connection, limit: int, cursor: str | None = None) 
 
 
 def first_levels(connection: Connection, ids: Sequence[str]) -> list[Row[Any]]:
-    """Return the first level of each of these explanations whose levels the hub has."""
+    """Return the level with the smallest id of each of these explanations, if the hub has its levels."""
     first = (
         select(func.min(RESULTS.c.id))
         .where(RESULTS.c.parent.in_(ids), RESULTS.c.purpose == "level")

@@ -42,7 +42,7 @@ RowPair = tuple[Any, Any]
 """The rows of a baseline and of the result that is compared with it."""
 
 ComparisonOf = Mapping[str, tuple[str, Comparison]]
-"""The id of the baseline of a result, and their comparison, by the result's id."""
+"""By the id of a result: the id of its baseline, and their comparison."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Grid:
     Args:
         cells: the results, by program and column.
         columns: all pools and backends. The others are compared with the first one.
-        programs: number of programs, those without a row included.
+        programs: number of programs, including those beyond `PROGRAMS`.
         within_pools: comparisons with the reference backend of the same pool.
         across_pools: comparisons with the first column, of the first `COLUMNS`; empty if there is only one pool.
     """
@@ -73,7 +73,7 @@ def load(database: Database, threshold: float) -> Grid | None:
     """Arrange the latest results by program and column, and compare them. Return None if there are no results.
 
     Args:
-        database: of the results.
+        database: the database of the results.
         threshold: smallest relative difference that matters.
     """
     with database.read() as connection:
@@ -97,7 +97,7 @@ def _pools(columns: Iterable[GridColumn]) -> list[str]:
 
 
 def _columns(cells: Mapping[str, Mapping[GridColumn, Any]]) -> list[GridColumn]:
-    """Return all pools and backends, first the reference backend of the pool where it ran most programs."""
+    """Return all pairs of pool and backend, first the reference backend in the pool where it ran most programs."""
     counts = Counter(column for row in cells.values() for column in row)
     first = min(counts, key=lambda column: (column[1] != reference(), -counts[column], column))
     others = set(counts) - {first}
@@ -105,7 +105,7 @@ def _columns(cells: Mapping[str, Mapping[GridColumn, Any]]) -> list[GridColumn]:
 
 
 def _group_baselines(connection: Connection, latest: Iterable[Any]) -> dict[tuple[str, str], Any]:
-    """Return the reference backend's results, by group and program, that were interleaved with the latest ones."""
+    """Return the results of the reference backend that were interleaved with the latest ones, by group and program."""
     groups = sorted({row.group for row in latest if row.backend != reference()})
     baselines = {}
     for start in range(0, len(groups), BATCH):

@@ -19,9 +19,9 @@ def names(connection: Connection, rows: Sequence[Any], texts: Sequence[str] = ()
     """Return a name for each row, such as "cifar on cpu, fit, batch 64" if the batch differs between the rows.
 
     Args:
-        connection: to the database.
-        rows: with the columns `id`, `key`, `label`, `purpose` and `pool`.
-        texts: to use in place of the labels.
+        connection: a connection to the database.
+        rows: rows with the columns `id`, `key`, `label`, `purpose` and `pool`.
+        texts: texts to use instead of the labels. Empty to use the labels.
     """
     shown = texts or [row.label for row in rows]
     listed = [labels.Listed(text, row.purpose, row.key, row.pool) for text, row in zip(shown, rows, strict=True)]
@@ -30,7 +30,7 @@ def names(connection: Connection, rows: Sequence[Any], texts: Sequence[str] = ()
 
 
 def _specs(connection: Connection, id_of: Mapping[str, str]) -> dict[str, Spec]:
-    """Return the spec of each key, from one of its results; without those of another schema version."""
+    """Return the spec of each key, from one of its results. Results of another schema version are left out."""
     ids = list(id_of.values())
     batches = [ids[start : start + BATCH] for start in range(0, len(ids), BATCH)]
     return {result.key: result.spec for batch in batches for result in result_queries.headers(connection, batch)}

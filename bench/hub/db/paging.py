@@ -18,8 +18,8 @@ class ListPage(Generic[T]):
     """A page of a list.
 
     Args:
-        items: of the list.
-        next: cursor of the next page; None if this is the last one.
+        items: the items on this page.
+        next: the cursor of the next page. None if this is the last one.
     """
 
     items: Sequence[T]

@@ -1,8 +1,8 @@
 """Which state of a result or a run counts when several states of one id arrive, in any order.
 
 A sender may be killed after it sent a document and before it got the response. So every document may arrive twice,
-late and out of order. Each state has a number, and a state replaces only states with a smaller number. When it
-arrives makes no difference.
+late and out of order. Each state has a number. A state replaces those with a smaller number, whenever it arrives. Of
+states with the same number, the one that arrives last counts, unless a complete result or an ended run is stored.
 
 - A complete result is final. The first one stays.
 - Of other results, the later attempt counts. Within an attempt, a failed result counts before a partial one. Of

@@ -55,7 +55,7 @@ def results(
     """Return a page of results, newest first.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         filters: columns and their values.
         limit: maximum number of results.
         cursor: `next` of the previous page.
@@ -116,7 +116,7 @@ def results_by_id(connection: Connection, ids: Sequence[str]) -> list[Row[Any]]:
 
 
 def headers(connection: Connection, ids: Sequence[str]) -> list[Result]:
-    """Return results without their samples, oldest first; those of another schema version are left out."""
+    """Return results without their samples, oldest first. Those of another schema version are left out."""
     query = select(RESULTS.c.header).where(RESULTS.c.id.in_(ids)).order_by(RESULTS.c.created, RESULTS.c.id)
     found = []
     for header in connection.execute(query).scalars():
@@ -129,7 +129,7 @@ def related(connection: Connection, column: str, value: str, limit: int) -> list
     """Return results of one group or one parent, oldest first.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         column: `group` or `parent`.
         value: the value of the column.
         limit: maximum number of results.

@@ -1,7 +1,7 @@
 """Retention: results that are too old or too many are removed, the oldest first, at the start and every hour.
 
-Explanations and ended runs of that age are removed too. If the number of results is limited, those that are older than
-the oldest result left are removed.
+Explanations and ended runs that are too old are removed too. If the number of results is limited, those that are older
+than the oldest remaining result are removed.
 
 The age counts from when the hub received a document, by the hub's clock. A sender's clock has no influence.
 """
@@ -21,7 +21,7 @@ from bench.hub.db.database import Database
 from bench.hub.db.tables import DELETED, EXPLANATIONS, RESULTS, RUNS
 
 INTERVAL = 3600
-"""Seconds."""
+"""Seconds between two removals."""
 
 DAY = 86_400 * 1_000_000
 """Microseconds."""
@@ -88,7 +88,7 @@ def run(database: Database, settings: HubSettings, stop: threading.Event) -> Non
 
 
 def _oldest_kept(database: Database, settings: HubSettings) -> int | None:
-    """Return when the oldest result arrived, or None if fewer results than the limit are stored."""
+    """Return when the oldest result arrived. None if the number of results is not limited, or below the limit."""
     if settings.keep_results is None:
         return None
     with database.read() as connection:

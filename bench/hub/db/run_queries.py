@@ -33,7 +33,7 @@ def run(connection: Connection, id_: str, now: int) -> StoredRun:
     """Return a run.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         id_: its id.
         now: the current time in microseconds since 1970.
 
@@ -52,11 +52,11 @@ def runs(
     """Return a page of runs: running ones first, then the others, the last seen first.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         now: the current time in microseconds since 1970; running runs whose deadline has passed are lost.
         limit: maximum number of runs.
         cursor: `next` of the previous page.
-        prefix: of their ids.
+        prefix: the prefix of their ids. Empty for all runs.
 
     Raises:
         Problem: the cursor is invalid.

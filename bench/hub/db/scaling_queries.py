@@ -14,7 +14,7 @@ from bench.hub.db.scaling_key import scaling_key
 from bench.hub.db.tables import RESULTS
 
 PURPOSES = ("run", "scale")
-"""Purposes of the results of a scaling study: the runs, one for each number of workers, and the other levels."""
+"""Purposes of the results of a scaling study: "run" for the run of each number of workers, "scale" for other levels."""
 
 LEVELS = 60
 """Maximum number of results of a study that are read."""
@@ -32,7 +32,7 @@ def is_size(row: Any) -> bool:
 
 
 def levels(connection: Connection, study: str) -> list[Row[Any]]:
-    """Return the results of a study, oldest first; none if there is no such study."""
+    """Return the results of a study, oldest first. Empty if there is no such study."""
     members = result_queries.related(connection, "parent", study, LEVELS)
     return [row for row in members if row.purpose in PURPOSES]
 
@@ -41,7 +41,7 @@ def latest_studies(connection: Connection, row: Any) -> dict[int, str]:
     """Return the latest study of each number of workers of a program in a pool, by rising number of workers.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         row: any run of the program in the pool. The others differ from it in the number of workers only. One worker
             belongs to both kinds of scaling.
     """

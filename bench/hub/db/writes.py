@@ -80,7 +80,7 @@ def _put_result(
 def _unless_deleted(connection: Connection, row: dict[str, Any], document: dict[str, Any]) -> WriteOutcome:
     """Complete a new result, unless somebody deleted this state or a later one of it.
 
-    It is checked after the insertion, because that waits for a deletion at the same time.
+    The check follows the insertion, because the insertion waits for a concurrent deletion.
     """
     deleted = connection.execute(select(DELETED.c.precedence).where(DELETED.c.id == row["id"])).scalar()
     if deleted is not None and deleted >= row["precedence"]:
@@ -98,8 +98,8 @@ def put_run(database: Database, run: RunState, received: int | None = None) -> W
     Args:
         database: where to store it.
         run: the state.
-        received: when it arrived, in microseconds since 1970. Default: now, and it replaces what arrived before,
-            whatever the clock said then.
+        received: when it arrived, in microseconds since 1970. Default: now. An import sets it. An imported state does
+            not replace a running state of the same rank that arrived later.
     """
     last_seen = received if received is not None else records.now()
     ended = run.state != "running"
@@ -163,14 +163,14 @@ def _end_observed(connection: Connection, row: dict[str, Any], run: RunState) ->
 def put_explanation(
     database: Database, explanation: Explanation, body: bytes, received: int | None = None
 ) -> WriteOutcome:
-    """Store an explanation. A later state of the same id, which holds more, replaces it.
+    """Store an explanation. It replaces the stored one of the same id if the two differ.
 
     Args:
         database: where to store it.
         explanation: the parsed document.
         body: the document as it was sent.
-        received: when it arrived, in microseconds since 1970. Default: now, and it replaces what arrived before,
-            whatever the clock said then.
+        received: when it arrived, in microseconds since 1970. Default: now. An import sets it. An imported explanation
+            does not replace one that arrived later.
     """
     document = json.dumps(json.loads(body))
     row = {
@@ -193,10 +193,10 @@ def _put_explanation(connection: Connection, row: dict[str, Any], imported: bool
 
 
 def remove_results(connection: Connection, stamps: Sequence[tuple[str, int]]) -> int:
-    """Remove results and their documents, except those that have changed; return how many were removed.
+    """Remove results and their documents, except those that have changed. Return how many were removed.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         stamps: id and stamp of each result. The stamp detects a change even if the clock was set back.
     """
     unchanged = tuple_(RESULTS.c.id, RESULTS.c.stamp).in_(stamps)

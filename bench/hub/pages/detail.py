@@ -28,7 +28,7 @@ LEVELS = 24
 """Maximum number of levels of an explanation that a page reads."""
 
 PARTNERS = 12
-"""Links to comparisons with results of the same group."""
+"""Maximum number of links to comparisons with results of the same group."""
 
 
 def result(connection: Connection, id_: str, threshold: float) -> Page:

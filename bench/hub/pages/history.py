@@ -17,10 +17,10 @@ from bench.render.charts import timeline
 from bench.render.report.document import Figure, Row, Section, Table
 
 MAX_ROWS = 200
-"""Runs in the table."""
+"""Maximum number of runs in the table."""
 
 PARTNERS = 60
-"""Most results of the same group that the name in the title must differ from."""
+"""Maximum number of results of the same group that the name in the title is distinguished from."""
 
 COLUMN_HEADS = ("started (UTC)", "step", "vs. previous run", "processes", "status", "TensorFlow", "devbench", "id")
 
@@ -29,7 +29,7 @@ def page(connection: Connection, comparison_key: str, threshold: float) -> Page:
     """Return the page of a comparison key.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         comparison_key: the comparison key.
         threshold: smallest relative difference that matters.
 

@@ -28,8 +28,8 @@ def results(connection: Connection, filters: Filters, choices: Mapping[str, Sequ
     """Return a page of results, newest first.
 
     Args:
-        connection: to the database.
-        filters: of the results.
+        connection: a connection to the database.
+        filters: the filters of the list.
         choices: the values that each filter of the form offers.
 
     Raises:
@@ -95,7 +95,7 @@ def explanations(connection: Connection, cursor: str | None = None) -> Page:
     """Return a page of explanations, newest first.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         cursor: `next` of the previous page.
 
     Raises:

@@ -37,7 +37,7 @@ def page(database: Database, threshold: float) -> Page:
     """Return the overview.
 
     Args:
-        database: of the results.
+        database: the database of the results.
         threshold: smallest relative difference that matters.
     """
     found = grids.load(database, threshold)
@@ -99,7 +99,7 @@ def _row(label: str, cells: Sequence[tuple[Any, bool]], compared: ComparisonOf) 
     """Return the row of a program.
 
     Args:
-        label: of the program.
+        label: the label of the program.
         cells: a result or None, and whether its comparison follows.
         compared: all comparisons.
     """
@@ -142,7 +142,7 @@ def _labels(database: Database, rows: Mapping[str, Any]) -> dict[str, str]:
     """Return a label for each program: title and loop, and what distinguishes programs with the same ones.
 
     Args:
-        database: of the results.
+        database: the database of the results.
         rows: any result of each program.
     """
     labels = {program: f"{row.title}, {row.loop}" for program, row in rows.items()}
@@ -158,7 +158,7 @@ def _labels(database: Database, rows: Mapping[str, Any]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _distinguishing_labels(database: Database, ids: tuple[str, ...]) -> list[str]:
-    """Return what distinguishes the programs of results, apart from where they ran. It does not change with time."""
+    """Return what distinguishes the programs of results, apart from where they ran. Cached: specs never change."""
     headers: dict[str, str] = {}
     with database.read() as connection:
         for start in range(0, len(ids), BATCH):

@@ -22,17 +22,17 @@ from bench.render.text import plain
 RUNNING = ("run", "step so far", "activity", "process", "elapsed", "state", "last seen (UTC)", "pool")
 ENDED = ("run", "state", "reason", "results", "started (UTC)", "last seen (UTC)", "pool")
 SHOWN = 100
-"""Runs per page, and results of one run."""
+"""Maximum number of runs on a page, and of results on the page of one run."""
 
 COMPARISONS = 12
-"""Links to comparisons on the page of one run."""
+"""Maximum number of links to comparisons on the page of one run."""
 
 
 def page(connection: Connection, cursor: str | None = None) -> Page:
     """Return a page of runs. The first page updates itself; the pages of older runs do not.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         cursor: `next` of the previous page.
 
     Raises:

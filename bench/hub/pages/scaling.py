@@ -21,7 +21,7 @@ def sections(connection: Connection, row: Any, threshold: float) -> list[Section
     """Return the sections of the study that a run belongs to, and of all sizes if these come from several studies.
 
     Args:
-        connection: to the database.
+        connection: a connection to the database.
         row: the run of one size.
         threshold: smallest relative difference that matters.
 

@@ -37,8 +37,8 @@ def create(settings: HubSettings, database: Database) -> FastAPI:
     """Return the application.
 
     Args:
-        settings: of the hub.
-        database: with current tables.
+        settings: the settings of the hub.
+        database: the database, with current tables.
 
     Raises:
         SettingsError: a file of secrets cannot be read, or anyone on the network could write.

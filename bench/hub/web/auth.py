@@ -38,9 +38,9 @@ class SecretForm:
     """The form of a secret.
 
     Args:
-        pattern: a regular expression of the secret.
+        pattern: a regular expression that the whole secret matches.
         description: the same in words.
-        without: what a file without any secret means.
+        without: what follows if a file has no secret.
     """
 
     pattern: str
@@ -58,7 +58,7 @@ class Secrets:
     Args:
         file: one secret per line, or None.
         variable: name of the environment variable.
-        form: pattern of a secret.
+        form: the form of each secret.
 
     Raises:
         SettingsError: the file cannot be read, or a secret is invalid.
@@ -155,7 +155,7 @@ class Access:
     """Decides whether a request may read or write, by its `Authorization` header.
 
     Args:
-        settings: names the files. The variables are read too.
+        settings: the settings of the hub, which name the files. The variables are read too.
 
     Raises:
         SettingsError: a file cannot be read, or anyone on the network could write.

@@ -37,7 +37,7 @@ class _BodySize:
     """The size of a body that is being read. A large body occupies the slot.
 
     Args:
-        slot: of the large body.
+        slot: the slot for the large body.
     """
 
     def __init__(self, slot: LargeBodySlot) -> None:

@@ -34,7 +34,7 @@ class Cached(Generic[T]):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cached: tuple[tuple[int, int], float, T] | None = None
-        self._seconds = 0.0  # that the last computation took
+        self._seconds = 0.0  # duration of the last computation
 
     def get(self, version: tuple[int, int], compute: Callable[[], T]) -> T:
         """Return the value. If the version has changed, one thread computes it while the others wait.

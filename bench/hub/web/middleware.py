@@ -38,7 +38,7 @@ class Middleware:
     Args:
         app: the application.
         metrics: counts its requests.
-        root: path under which a proxy serves the hub. A request may have it or not, as the proxy passes it on.
+        root: path under which a proxy serves the hub. Requests may have it or not, because a proxy may strip it.
         hosts: names of the hub that requests may use. All if empty.
         private: whether reading needs a password, so that browsers must not store pages.
     """

@@ -34,7 +34,7 @@ GC_THRESHOLD = 100_000
 
 
 def serve(settings: HubSettings) -> None:
-    """Serve until SIGTERM or SIGINT. Then all is in the database's file.
+    """Serve until SIGTERM or SIGINT. After that, the file of an SQLite database holds everything.
 
     Raises:
         SettingsError: a file of secrets cannot be read, or anyone on the network could write.

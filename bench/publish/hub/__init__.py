@@ -1,1 +1,1 @@
-"""A run's side of a hub."""
+"""The sending side of a hub: the client, the outbox, and the reports of a run."""

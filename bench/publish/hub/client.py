@@ -1,8 +1,8 @@
-"""The client of a hub: one request at a time, with retries and back-off while the hub is unavailable.
+"""The client of a hub, with retries and back-off while the hub is unavailable.
 
-A hub, or a proxy before it, may accept a connection and never answer, or answer byte by byte. So a request has a time
-limit as a whole, with its retries. Only a receipt for the document itself counts as delivered: a proxy may answer with
-a page that asks for a login.
+A hub, or a proxy before it, may accept a connection and never answer, or answer byte by byte. A request therefore has
+one time limit, which includes its retries. Only a receipt for the document itself counts as delivered, because a proxy
+may answer with a page that asks for a login.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATIENT, BRIEF = 6, 0
 """Number of retries after the measurement, and while it runs."""
 
 BACKOFF = 0.5
-"""Seconds before the second retry. Each further retry waits twice as long."""
+"""Half the seconds before the second retry. The first follows at once, and each further one waits twice as long."""
 
 CONNECT, READ = 5.0, 30.0
 """Timeouts in seconds: to connect, and to get an answer."""
@@ -46,17 +46,18 @@ RETRY_AFTER = 10.0
 """Maximum seconds to wait because the hub asks for it."""
 
 LAST = 1.0
-"""Time limit in seconds after an interruption. A container has 2 s to stop. Unsent documents stay in the outbox."""
+"""Time limit of a request in seconds after an interruption. A container has 2 s to stop. The outbox keeps the rest."""
 
 ANSWER = 64 * 2**20
 """Maximum size of an answer, in bytes."""
 
 BUSY = (429, 500, 502, 503, 504)
+"""Statuses after which the same request may succeed later."""
 
 ADDRESS_HINT = "Is this the address of a hub?"
 
-
 FINAL = (409, 413)
+"""Statuses after which the hub never accepts the document."""
 
 
 class Answer(NamedTuple):
@@ -90,11 +91,11 @@ class Client:
         self.pool = pool_of(self.hub)
 
     def shorten_timeouts(self) -> None:
-        """From now on, wait for at most a second."""
+        """Limit each further request to `LAST` seconds, with its retries."""
         self.shortened = True
 
     def put(self, kind: str, name: str, body: bytes, retries: int = PATIENT, limit: float = math.inf) -> str:
-        """Send a document. Sending it twice has no effect, so it is repeated if no answer comes.
+        """Send a document. Sending it twice has the same effect as once, so it is repeated if no answer comes.
 
         Args:
             kind: results, runs or explanations.
@@ -222,7 +223,7 @@ class Client:
             raise HubUnavailable(f"cannot reach the hub {self.hub}: {_cause(error)}") from None
 
     def _within(self, limit: float, work: Callable[[], Answer]) -> Answer:
-        """Return the result of work. It is done in a thread, because only the parts of a request have time limits.
+        """Return the result of a request, made in a thread, because urllib3 only limits the time of its parts.
 
         Args:
             limit: When to give up, by `time.monotonic`. The thread ends with its connection, or with this process.

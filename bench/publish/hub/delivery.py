@@ -13,7 +13,7 @@ from bench.publish.hub.outbox import RUNS, Outbox, Pending
 from bench.store import files, headers
 
 BUSY_IN_A_ROW = 10
-"""Number of consecutive documents that a busy hub may put off before delivery stops. A few may be faulty."""
+"""Number of consecutive documents that a busy hub may put off before delivery stops. A few may be faulty ones."""
 
 
 def deliveries(
@@ -21,13 +21,13 @@ def deliveries(
 ) -> Iterator[tuple[Pending, str | DevbenchError]]:
     """Deliver files one by one, and yield each with its outcome at the hub or the error.
 
-    A file that the hub puts off does not hold up others. Only the first one is retried patiently.
+    A file that a busy hub puts off does not hold up the next ones. These have no retries until the hub takes one.
 
     Args:
         client: Sends the files.
         outbox: Lists the files.
         queue: The files.
-        retries: Maximum number of retries of a file.
+        retries: Maximum number of retries of a file, unless the file before it was put off.
         limit: When to give up, by `time.monotonic`.
 
     Raises:

@@ -62,7 +62,7 @@ class Outbox:
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[None]:
-        """Note that a file is being written within, and that it was written.
+        """Note that a file is about to change. After the block, which writes it, note that it has changed.
 
         Raises:
             OutputError: The folder is full or cannot be written.
@@ -87,7 +87,11 @@ class Outbox:
         return path.relative_to(self.folder).as_posix()
 
     def keep_run_state(self, run: RunState) -> None:
-        """Keep the last state of a run until it is delivered."""
+        """Keep the last state of a run until it is delivered.
+
+        Raises:
+            OutputError: The folder is full or cannot be written.
+        """
         path = self.notes / RUNS / f"{run.id}{files.SUFFIX}"
         with self.writing(path):
             atomic.write_text(path, [run.model_dump_json(indent=1), "\n"])
@@ -108,7 +112,7 @@ class Outbox:
         return [Pending(path, tuple(notes[path])) for path in order]
 
     def confirm(self, delivered: Pending) -> None:
-        """Remove the notes of a delivered file, and a run's state, which nothing else needs."""
+        """Remove the notes of a delivered file. Remove the file of a run's state too, unless it has further notes."""
         _remove(delivered.notes)
         path = delivered.path
         if path.parent == self.notes / RUNS and self._name(path) not in (
@@ -120,7 +124,7 @@ class Outbox:
         """Make the folders, before anything is measured.
 
         Raises:
-            OutputError: They cannot be made or written.
+            OutputError: The folders cannot be made or written.
         """
         files.prepare(self.notes)
         files.prepare(self.notes / RUNS)

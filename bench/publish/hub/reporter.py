@@ -27,22 +27,22 @@ HEARTBEAT = 15.0
 """Seconds between two heartbeats."""
 
 LONGEST = 1000
-"""Maximum length of a reason, in characters."""
+"""Maximum length of the reason in `conclusion`, in characters."""
 
 RETRY_SECONDS = 5.0
 """Seconds between two attempts at the end of a run while the hub is unavailable."""
 
 WAIT_MEASURING = 30.0
-"""Seconds that a run waits for its hub before its end, in total. The end sends the rest."""
+"""Seconds that a run waits for its hub before the end of the run, in total. What is left is sent at the end."""
 
 WAIT_END = 60.0
 """Maximum seconds that a run waits for its hub at its end, unless `--hub-wait` sets another time."""
 
 LEAST_WAIT_END = 10.0
-"""Least seconds of that wait: time for one attempt."""
+"""Minimum of that wait in seconds: time for one attempt."""
 
 SILENT, KNOCK = 60.0, 2.0
-"""Seconds without an answer after which the end first waits for an answer, and how many seconds it waits."""
+"""Seconds. If the hub was silent for `SILENT`, the end of a run waits for up to `KNOCK` for an answer first."""
 
 
 class Reporter:
@@ -88,7 +88,11 @@ class Reporter:
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
     def start(self) -> None:
-        """Report the start, begin the heartbeat, and deliver what earlier runs left. This may take long."""
+        """Report the start, begin the heartbeat, and deliver what earlier runs left. This may take long.
+
+        Raises:
+            OutputError: The outbox cannot be made or written.
+        """
         self.outbox.prepare()
         with self._waiting():
             self._send_state()
@@ -119,7 +123,7 @@ class Reporter:
 
     @contextmanager
     def _waiting(self) -> Iterator[float]:
-        """Count the time of the block against `WAIT_MEASURING`. Yield the time at which that is used up."""
+        """Count the time of the block against `WAIT_MEASURING`. Yield when that is used up, by `time.monotonic`."""
         start = time.monotonic()
         try:
             yield start + self.wait_left
@@ -189,7 +193,7 @@ class Reporter:
         """Put the end of the run into the outbox. Return whether it is there; a full disk prevents it."""
         try:
             self.outbox.keep_run_state(end_state)
-        except OutputError:  # the error was raised when the results were written, too
+        except OutputError:  # `end` then sends the state without the outbox
             return False
         return True
 

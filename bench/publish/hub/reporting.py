@@ -52,7 +52,7 @@ def reporting(
         except Interrupted:
             raise
         except DevbenchError:
-            pass  # a full disk has raised the same error when the results were written
+            pass  # the outcome of the run matters more than its report
 
 
 def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Callable[[str], None]) -> Reporter:

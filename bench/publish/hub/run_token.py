@@ -41,7 +41,7 @@ def run_of(text: str, keys: tuple[bytes, ...]) -> str | None:
 
 
 def is_own(run_id: str, document_id: str) -> bool:
-    """Return whether a result, a group or an explanation belongs to a run (`store.ids.namer`)."""
+    """Return whether the id of a result, a group or an explanation is one that `store.ids.namer` makes for a run."""
     return re.fullmatch(rf"{re.escape(run_id)}-\d{{3,}}", document_id) is not None
 
 

@@ -1,8 +1,7 @@
 """Collects the metrics of this process's runs, read from their results as they grow.
 
 `Metrics` receives progress, which is only reported between blocks, and counts what is new. Rendering, in any thread,
-only reads these counts. The single steps of a latency pass arrive together. A process serves its `MAX_RUNS` latest
-runs.
+only reads these counts. All steps of a latency pass are counted together. A process serves its `MAX_RUNS` latest runs.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MAX_RUNS = 16
 
 
 class Metrics(Collector):
-    """The metrics of all runs of this process. It listens to progress, and is a collector for one registry.
+    """The metrics of all runs of this process. It is a listener of progress, and a collector for one registry.
 
     Args:
         max_runs: Runs that are served at once.

@@ -1,7 +1,7 @@
 """Counters of a result while it grows: steps, examples, single steps by their time, and throttled time.
 
-They are updated between blocks only, which takes about 20 µs: the latest process is counted again, on top of the counts
-of all processes before it.
+They are updated between blocks only. An update takes about 20 µs: it counts the latest process again, and adds the
+counts of all processes before it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class _MetricsServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore scrapers that hang up."""
+        """Ignore all errors of a request, such as a scraper that hangs up."""
 
 
 def registry_of(collector: Collector) -> CollectorRegistry:
@@ -99,6 +99,7 @@ def push(collector: Collector, url: str, group: Mapping[str, str]) -> None:
 
     Raises:
         OSError: The gateway cannot be reached, or refuses.
+        HTTPException: The gateway does not answer with HTTP.
     """
     parts = urlsplit(url)
     plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -33,7 +33,7 @@ class CrossingMark:
 
 
 def draw(lines: Sequence[Line], parameter: str, crossings: Sequence[CrossingMark]) -> str:
-    """Draw curves on two logarithmic axes: a rule for each crossing, a band for its interval.
+    """Draw curves on two logarithmic axes, with a vertical line at each crossing and a band for its interval.
 
     Args:
         lines: at least one, and at most `len(COLOURS)`.

@@ -36,10 +36,10 @@ class Segment:
     """A segment of a bar.
 
     Args:
-        label: of the bar.
-        number: of the phase in the table beside the chart.
+        label: the label of its bar.
+        number: the number of the phase in the table beside the chart.
         seconds: how long the phase took.
-        colour: of the phase, as #rrggbb.
+        colour: the colour of the phase, as #rrggbb.
     """
 
     label: str

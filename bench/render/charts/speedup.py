@@ -11,7 +11,7 @@ from bench.render.charts import vega
 from bench.render.charts.vega import ACCENT, DASHED, DOT, HEIGHT, MUTED, PLAIN, end, layer, word
 
 OCTAVES = 3.5
-"""Doublings up to which an axis also has ticks halfway between powers of two."""
+"""An axis that spans at most this many doublings also has ticks at 1.5 times each power of two."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A history of step times over time, and where their level changed."""
+"""A history of step times with its change points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from bench.render.charts import vega
 from bench.render.charts.vega import ACCENT, DASHED, DOT, HEIGHT, SECONDS, end, layer
 
 CLOCK = {"hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S", "milliseconds": "%H:%M:%S"}
-"""Labels of ticks within a day. The library's own have a 12-hour clock, unlike the tables, and parts of a second."""
+"""Formats of the ticks within a day. Those of Vega-Lite use a 12-hour clock, unlike the tables, and show fractions of a
+second."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,11 @@ class TimelinePoint:
 
 
 def draw(runs: Sequence[TimelinePoint], changes: Sequence[int]) -> str:
-    """Draw seconds over time, with a dashed rule where a new level begins.
+    """Draw step times over time, on a logarithmic axis, with a dashed line at each change point.
 
     Args:
         runs: in the order of time, at least one.
-        changes: positions of the runs that begin a new level.
+        changes: positions in `runs` of the change points.
     """
     rows: list[dict[str, Any]] = [
         {"x": run.started.isoformat(), "y": run.value, "low": run.low or run.value, "high": run.high or run.value}

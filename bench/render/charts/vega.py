@@ -1,7 +1,7 @@
 """The building blocks of all charts. Vega-Lite describes them; vl-convert draws them without a browser or network.
 
 An SVG has the colours of the light page. The page's style sheet replaces `INK`, `MUTED`, `GRID`, `ACCENT` and `BAND`
-by its own colours, so one drawing serves light, dark and paper.
+by its own colours, so that the same SVG suits a light page, a dark page and print.
 
 Charts are plain dictionaries in Vega-Lite's own vocabulary. Vega-Altair writes the same, but takes 50 MB in a hub and
 most of a second to import. The tests check every chart against Vega-Lite's schema.
@@ -21,16 +21,16 @@ from bench.version import install_command
 
 INK, MUTED, GRID, ACCENT, BAND = "#1a1a1f", "#5c5c66", "#dcdce2", "#0b5cad", "#cfe0f2"
 ON_COLOUR = "#0a0a0a"
-"""Digits on the colours of phases. No page replaces it."""
+"""The colour of digits on the colours of phases. No page replaces it."""
 
 WIDTH, ROW, LABELS, HEIGHT = 480, 36, 130, 260
 """Pixels: the width of a chart, the height of a row, the width of row labels, the height of a chart without rows."""
 
 PADDING = {"right": 14, "top": 8, "bottom": 4}
-"""Pixels. There is room for labels on the left too (`WIDER`)."""
+"""Pixels. `svg` adds padding on the left (`WIDER`)."""
 
 WIDER = 0.16
-"""How much wider the reader's fonts may be than those that a chart is measured with."""
+"""How much wider the reader's fonts may be than those that Vega-Lite measures labels with, as a share."""
 
 PLAIN = "format(datum.value, ',~r')"
 """An axis label without a prefix or an exponent, from any number."""
@@ -90,7 +90,7 @@ def layer(data: str, kind: str, look: Mapping[str, Any], **channels: Mapping[str
         data: a key of the `data` that `svg` gets.
         kind: the mark, such as "rule".
         look: properties of the mark, such as its colour.
-        channels: where a row's position, colour or text come from.
+        channels: the encoding: where the position, the colour and the text of a mark come from.
     """
     return {"data": {"name": data}, "mark": {"type": kind, **look}, "encoding": channels}
 

@@ -1,12 +1,12 @@
 """The process that draws charts.
 
-The drawing library contains a browser's JavaScript engine, which never returns the memory it has taken. A hub lives
-for months and draws now and then, so the library runs in a process of its own. That process ends when it has been idle
-for a while, and after some charts; the next chart starts another. It also ends with its parent, however that ended,
-because it reads from a pipe.
+The drawing library contains a browser's JavaScript engine, which never returns the memory it has taken. A hub runs for
+months and draws a chart now and then, so the library runs in a process of its own. This process ends after some time
+without a chart, and after a number of charts. The next chart starts a new process. The process also ends when its
+parent ends for any reason, because it reads from a pipe to the parent.
 
-A hub draws charts of documents that it did not make. It limits how long a chart may take, and how many threads wait for
-the process (`Limits`).
+A hub draws charts of documents that others made. It limits how long a chart may take, and how many threads wait for the
+process (`Limits`).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _DIGITS = re.compile(r"\d+\.\d{3,}(?:e-?\d+)?")
 
 @dataclass(frozen=True)
 class Limits:
-    """What the drawing of charts may take.
+    """Limits on drawing charts.
 
     Args:
         charts: how many charts one process draws.
-        seconds: how long a chart may take, the start of the process included. None for any time.
-        wait: seconds that a thread waits for the charts of others. None for any time.
-        waiting: how many threads may wait. None for any number.
+        seconds: how long a chart may take, including the start of the process. None for no limit.
+        wait: how many seconds a thread waits for the charts of other threads. None for no limit.
+        waiting: how many threads may wait at the same time. None for no limit.
     """
 
     charts: int = CHARTS
@@ -65,10 +65,10 @@ class VegaProcess:
 
     Args:
         idle: seconds without a chart after which the process ends.
-        limits: what the drawing may take.
+        limits: the limits on drawing.
 
     Attributes:
-        limits: the same, from the next chart on.
+        limits: the limits on drawing. A new value applies from the next chart on.
     """
 
     def __init__(self, idle: float = IDLE, limits: Limits = Limits()) -> None:
@@ -171,16 +171,16 @@ class VegaProcess:
         """End the process."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()  # it has nothing to lose
+            process.kill()  # it holds no state
             process.communicate()
 
 
 VEGA = VegaProcess()
-"""The process of this program."""
+"""Draws the charts of this program."""
 
 
 def serve(idle: float, charts: int) -> None:
-    """Answer each chart, a line of stdin, with a line on stdout. Run in the process that draws."""
+    """Answer each line of stdin, a chart in JSON, with a line on stdout. This runs in the process that draws."""
     import signal
 
     import vl_convert

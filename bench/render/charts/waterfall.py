@@ -14,7 +14,7 @@ Kind = Literal["step", "part", "unmeasurable", "rest"]
 
 COLOURS: dict[Kind, str] = {"step": MUTED, "part": ACCENT, "unmeasurable": GRID, "rest": BAND}
 LABEL_WIDTH = 230
-"""Pixels."""
+"""Room for the labels of the bars, in pixels."""
 
 
 @dataclass(frozen=True)

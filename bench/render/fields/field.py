@@ -26,7 +26,7 @@ class Field:
             end in `_low` and `_high`.
         entry_label: the metric's label that distinguishes several entries, such as "phase"; None for a single figure.
         metric_labels: further labels of the metric.
-        entry_text: from an entry to its text in the label.
+        entry_text: turns the name of an entry into its text in the label.
         brief: its label in the short table; empty if only `--verbose` shows it.
         alarm: whether what `read` returned reports a problem.
     """

@@ -31,7 +31,7 @@ def rows(results: Sequence[Result], brief: bool = False) -> Iterator[FieldRow]:
 
     Args:
         results: one for each column.
-        brief: only the rows of the short table. It has the status only if one is a problem.
+        brief: whether to yield only the rows of the short table. It has no status if all results are complete.
     """
     for field in FIELDS:
         if brief and not field.brief:
@@ -46,7 +46,7 @@ def rows(results: Sequence[Result], brief: bool = False) -> Iterator[FieldRow]:
 
 
 def _merged(columns: Sequence[Iterable[str]]) -> list[str]:
-    """Return all labels; each follows the label that precedes it in its own column."""
+    """Merge the labels of all columns into one list that keeps the order of each column."""
     order: list[str] = []
     for column in columns:
         place = 0

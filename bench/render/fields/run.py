@@ -34,14 +34,14 @@ def _place(placement: Placement) -> str:
 
 
 def _step(recognition: Recognition) -> str:
-    """Say what a step of a script is, and how many were seen."""
+    """Return what a step of a script is, and how many were seen."""
     chosen = recognition.chosen
     seen = "" if recognition.ended else " until devbench stopped the script"
     return f"{WORDS[chosen.kind][1]} ({chosen.place}); {numbers.count(chosen.steps, 'step')}{seen}"
 
 
 def _other_loops(recognition: Recognition) -> str:
-    """List the other loops of a script with their steps."""
+    """Return the other loops of a script with their numbers of steps."""
     return "; ".join(f"{source.place}: {numbers.count(source.steps, 'step')}" for source in recognition.others)
 
 
@@ -60,7 +60,7 @@ def _data(result: Result) -> str:
 
 
 def _xla(result: Result) -> str | None:
-    """Say whether XLA compiled the step, and who decided that. None if unknown."""
+    """Return whether XLA compiled the step, and whether the program or `--xla` decided it. None if unknown."""
     actual, requested = result.summary.xla, result.spec.xla
     value = requested if actual is None else actual
     if value is None:
@@ -72,7 +72,7 @@ def _xla(result: Result) -> str | None:
 
 
 def _processes(stop: Stop) -> str:
-    """Return the number of processes, and why there are no more."""
+    """Return the number of processes, and why devbench stopped after them."""
     error = "" if stop.error is None else f", known {uncertainty(stop.error)}"
     target = "" if stop.target is None else f" of ±{numbers.percent(stop.target)}"
     goal, success = f"the target{target}", f"target{target} met"

@@ -9,11 +9,11 @@ from bench.render.fields.field import Field, priced, quantity, summary
 HEADING = "steady state"
 
 EPOCHS_MATTER = 0.95
-"""Share of the throughput above which the throughput over whole epochs is not shown."""
+"""The throughput over whole epochs is shown only if it is less than this share of the throughput of the steps."""
 
 
 def _whole_epochs(result: Result) -> float | None:
-    """Read the throughput over whole epochs, if it is clearly lower than that of the steps."""
+    """Return the throughput over whole epochs. None if it is unknown or hardly lower than that of the steps."""
     steps, epochs = result.summary.examples_per_second, result.summary.epoch_examples_per_second
     return epochs if steps and epochs and epochs < EPOCHS_MATTER * steps else None
 

@@ -12,7 +12,7 @@ from bench.render.fields.field import Field, priced
 PROJECTED, MEASURED = "whole training, projected", "whole training, measured"
 
 LEAST_WAITS = 0.05
-"""Share of the projected training from which the waits at the ends of epochs are shown."""
+"""The waits at the ends of epochs are shown only if they take more than this share of the projected training."""
 
 Scope = Literal["build_and_fit", "total"]
 
@@ -22,7 +22,7 @@ def _projected(name: str) -> Callable[[Result], Any]:
 
 
 def _waits(result: Result) -> float | None:
-    """Read the seconds of the projected waits at the ends of epochs. None if they are a small part of the training."""
+    """Return the projected waits at the ends of epochs, in seconds. None if they are a small part of the training."""
     projection = result.projection
     if projection is None or projection.epoch_end_wait_seconds <= LEAST_WAITS * projection.build_and_fit_seconds.value:
         return None
@@ -30,7 +30,7 @@ def _waits(result: Result) -> float | None:
 
 
 def _measured_time(scope: Scope) -> Callable[[Result], tuple[float, float] | None]:
-    """Read the seconds of the full training, and the relative error of the projection."""
+    """Return a function that reads the seconds of the full training, and the relative error of their projection."""
 
     def read(result: Result) -> tuple[float, float] | None:
         projection = result.projection
@@ -42,7 +42,7 @@ def _measured_time(scope: Scope) -> Callable[[Result], tuple[float, float] | Non
 
 
 def _time_text(figure: tuple[float, float]) -> str:
-    """Return a time of the full training beside the error of the projection."""
+    """Return a time of the full training, and the error of its projection."""
     seconds, error = figure
     return f"{numbers.time(seconds)} (projected {numbers.signed_percent(error)})"
 

@@ -1,4 +1,4 @@
-"""Composes a report as plain data, chapter by chapter: only one chapter's results are in memory."""
+"""Composes a report as plain data. Only the results of one chapter are in memory at a time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def compose(selection: Selection, analyses: Iterable[Analysis]) -> ReportDocumen
     """Compose the report of a folder.
 
     Args:
-        selection: the results of the folder that have a chapter.
-        analyses: what those of each chapter say, in the same order.
+        selection: the results of the folder that get a chapter.
+        analyses: the analysis of each chapter's results, in the order of the chapters.
 
     Raises:
         DataError: a file in the folder is not a result.
@@ -34,7 +34,7 @@ def compose(selection: Selection, analyses: Iterable[Analysis]) -> ReportDocumen
     titles = [chapter.title for chapter in chapters]
     chapters = [
         replace(chapter, title=f"{chapter.title} ({numbers.timestamp(entries.newest)})")
-        if titles.count(chapter.title) > 1  # equal titles would be equal links
+        if titles.count(chapter.title) > 1  # links with the same text should lead to the same place
         else chapter
         for chapter, entries in zip(chapters, selection.chapters, strict=True)
     ]
@@ -48,7 +48,7 @@ def _chapter(entries: ChapterEntries, analysis: Analysis, number: int) -> Chapte
 
 
 def _provenance(entries: ChapterEntries, results: Sequence[Result]) -> str:
-    """Say how and when results were measured, and how many are not shown."""
+    """Return sentences about how and when results were measured, and how many are not shown."""
     sentences = [_session(entries, results), f"Started {numbers.timestamp(results[0].created)} UTC."]
     if entries.runs > 1:
         if not entries.grouped and len(results) > 1:
@@ -67,7 +67,7 @@ def _provenance(entries: ChapterEntries, results: Sequence[Result]) -> str:
 
 
 def _session(entries: ChapterEntries, results: Sequence[Result]) -> str:
-    """Say whether and how results were measured together."""
+    """Return a sentence about whether and how results were measured together."""
     if entries.sweep:
         points = len({result.group for result in results})
         interleaved = ", each with its curves interleaved" if len(results) > points else ""

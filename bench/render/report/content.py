@@ -19,7 +19,7 @@ from bench.render.sentences.comparison import summary
 from bench.render.text import plain
 
 LABELS = 6
-"""Labels of results in a chapter's title."""
+"""Maximum number of labels in a chapter's title."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Content:
 
 
 def of(analysis: Analysis) -> Content:
-    """Show what a set of results says."""
+    """Return the content of the chapter for an analysis."""
     if isinstance(analysis, Swept):
         return _of_sweep(analysis)
     if isinstance(analysis, Scaled):
@@ -43,13 +43,13 @@ def of(analysis: Analysis) -> Content:
 
 
 def _of_outcome(outcome: Outcome) -> Content:
-    """Show results and their comparisons. There is at least one result."""
+    """Return the content for results and their comparisons. There is at least one result."""
     results = ResultSet.of(outcome.results, outcome.comparisons)
     return _content(_title(results), _sentences(results), [section(results) for section in SECTIONS])
 
 
 def _of_explanation(explained: Explained) -> Content:
-    """Show an explanation, then its levels."""
+    """Return the content for an explanation, followed by the sections on its levels."""
     shown, results = explained.explanation, ResultSet.of(explained.results)
     own = explanation.sections(shown, explained.threshold)
     sections = [section(results) for section in SECTIONS] if results.members else []
@@ -57,7 +57,7 @@ def _of_explanation(explained: Explained) -> Content:
 
 
 def _of_sweep(swept: Swept) -> Content:
-    """Show a sweep, then where its curves ran."""
+    """Return the content for a sweep, with where its curves ran."""
     shown = swept.sweep
     results = ResultSet.of(swept.results)
     sections = [
@@ -70,7 +70,7 @@ def _of_sweep(swept: Swept) -> Content:
 
 
 def _of_scaling(scaled: Scaled) -> Content:
-    """Show a scaling study, then where its sizes ran."""
+    """Return the content for a scaling study, with where its sizes ran."""
     shown = scaled.study
     results = ResultSet.of(scaled.results)
     sections = [

@@ -15,10 +15,11 @@ from bench.store.selection import result_files
 RESULT = ("id", "key", "group", "status", "workload", "case", "backend", "loop")
 PROCESS = ("trial", "pid")
 VALUE = ("kind", "name", "index", "position", "steps", "seconds", "cpu_seconds")
-"""`kind` is phase, warm-up, block, step or failure. `name` is the phase, the series, or the kind of failure."""
+"""`kind` is phase, warm-up, block, step or failure. `name` is the phase, the series, or the kind of failure. `step` is
+a single step of the latency pass."""
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters of what a spreadsheet takes for a formula."""
+"""A text that begins with one of these characters is a formula to a spreadsheet."""
 
 
 def lines(folder: Path) -> Iterator[str]:

@@ -38,7 +38,7 @@ class Row:
         return self.links[place] if place < len(self.links) else ""
 
     def has_alarm(self, place: int) -> bool:
-        """Whether a cell reports a problem."""
+        """Return whether a cell reports a problem."""
         return self.kind == "alarm" and (not self.wrong or place in self.wrong)
 
 
@@ -91,7 +91,7 @@ class Section:
     Args:
         title: a word or two.
         content: in the order of reading.
-        brief: whether it belongs into a short report, as for a pull request.
+        brief: whether the Markdown report shows it unfolded.
     """
 
     title: str

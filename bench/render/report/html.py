@@ -1,4 +1,4 @@
-"""A report as one HTML file that loads nothing: styles and charts are inside, and there is no script."""
+"""A report as one HTML file that loads nothing. It contains its styles and charts, and no script."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LEAD = 6
 
 
 def render(report: ReportDocument, version: str) -> str:
-    """Return the HTML.
+    """Return the HTML of a report.
 
     Args:
-        report: the content.
-        version: of devbench.
+        report: the report.
+        version: the version of devbench.
 
     Raises:
         UsageError: a package for HTML reports is not installed.
@@ -30,7 +30,7 @@ def render(report: ReportDocument, version: str) -> str:
 
 
 def environment(*folders: Path) -> Any:
-    """Return the Jinja environment of the report's templates, and of those in further folders."""
+    """Return a Jinja environment for the report's templates and for those in further folders."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -48,7 +48,7 @@ def environment(*folders: Path) -> Any:
 
 
 def style() -> str:
-    """Return the style sheet, with the rules that give charts the page's colours."""
+    """Return the style sheet, with rules that give charts the colours of the page."""
     variables = {"ink": vega.INK, "muted": vega.MUTED, "grid": vega.GRID, "accent": vega.ACCENT, "band": vega.BAND}
     rules = [
         f'svg [{attribute}="{colour}"] {{ {attribute}: var(--{name}); }}'

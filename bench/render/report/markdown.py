@@ -9,17 +9,17 @@ from bench.render.messages import Message
 from bench.render.report.document import Chapter, ReportDocument, Section, Table
 
 LONGEST = 60_000
-"""Characters. GitHub accepts 65,536 in a comment."""
+"""Maximum length of a report, in characters. GitHub accepts 65,536 in a comment."""
 
 _MARKS = {"failure": "❌ ", "warning": "⚠️ ", "note": "", "cause": ""}
 
 
 def render(report: ReportDocument, version: str) -> str:
-    """Return the Markdown.
+    """Return the Markdown of a report. Chapters that do not fit are shortened or left out.
 
     Args:
-        report: the content.
-        version: of devbench.
+        report: the report.
+        version: the version of devbench.
     """
     head = [f"## {_text(report.title)}", "", *(_text(line) for line in report.about), ""]
     tail = f"\nMade by devbench {version}. Intervals have 95% confidence.\n"
@@ -40,7 +40,7 @@ def render(report: ReportDocument, version: str) -> str:
 
 
 def _chapter(chapter: Chapter) -> tuple[str, str]:
-    """Return a chapter completely, and only its sentences."""
+    """Return the Markdown of a chapter twice: in full, and without its sections."""
     head = [f"### {_text(chapter.title)}", "", *(f"- **{_text(sentence)}**" for sentence in chapter.sentences), ""]
     about = [_text(chapter.about), ""]
     brief = [line for section in chapter.sections if section.brief for line in _section(section)]

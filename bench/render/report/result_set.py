@@ -17,7 +17,7 @@ class ResultSet:
     Args:
         members: the results, in the order in which they are shown.
         labels: a short label for each.
-        comparisons: those of them that are compared, each with its baseline.
+        comparisons: comparisons of members with their baselines.
     """
 
     members: Sequence[Result]

@@ -15,10 +15,10 @@ from bench.render.sentences.result import failure
 from bench.render.text import join_words
 
 Labels = Mapping[str, str]
-"""Label by the result's id. A result without one has the label that its comparison gives it."""
+"""Labels by the result's id. A result without an entry has the label that its comparison gives it."""
 
 OWN: Labels = MappingProxyType({})
-"""No other labels than those of the comparison."""
+"""No entries: every result has the label that its comparison gives it."""
 
 
 def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
@@ -83,7 +83,7 @@ def details(comparison: Comparison, labels: Labels = OWN, brief: bool = False) -
 
 
 def mean_step(comparison: Comparison, labels: Labels = OWN) -> str:
-    """Say what the mean step says; empty if it agrees with the typical step."""
+    """Say that the mean step is faster or slower, if the typical step has another verdict; otherwise empty."""
     ratio, word = comparison.mean_ratio, comparison.mean_verdict
     if ratio is None or word not in ("faster", "slower") or word == comparison.verdict:
         return ""
@@ -120,7 +120,7 @@ def whole_training(comparison: Comparison, labels: Labels = OWN) -> str:
 
 
 def break_even(even: BreakEven) -> str:
-    """Return the steps or examples after which the side with the faster steps is ahead; empty if never or at once."""
+    """Return after how many steps or examples the side with the faster steps is ahead; empty if never or at once."""
     if even.steps is not None:
         return _count(even.steps, "steps")
     return _count(even.examples, "examples") if even.examples is not None else ""

@@ -36,7 +36,7 @@ OWN_STEP: dict[CallKind, str] = {
     "python": "Python without TensorFlow",
     "other": "outside the lines of the program",
 }
-"""Each part of the step of a loop of the program's own, in words."""
+"""What a step of the program's own loop spends time on, in words."""
 
 
 def headline(explanation: Explanation) -> str:
@@ -80,7 +80,7 @@ def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
 
 
 def so_far(explanation: Explanation) -> str:
-    """Return the cause that comes first by the trials so far: "so far, the largest cause is slow input: …"."""
+    """Return the cause that comes first by the trials so far: "so far (3 trials): …"."""
     trials = numbers.count(explanation.trials, "trial")
     if not explanation.answer:
         return f"so far, no cause of lost time is known ({trials})"
@@ -102,8 +102,8 @@ def speed(gain: Gain, own_loop: str) -> str:
     """Return how many times as fast a what-if makes the program: "15 times [14, 16] as fast per step".
 
     Args:
-        gain: of the what-if.
-        own_loop: of the program. Another loop is named.
+        gain: the effect of the what-if.
+        own_loop: the loop of the program as written. If the what-if was tried on another loop, the text names it.
     """
     factor = numbers.times(gain.speedup) if gain.speedup is not None else "unknown"
     return f"{factor} as fast per {gain.unit}" + (f" in the loop {gain.loop}" if gain.loop != own_loop else "")
@@ -133,7 +133,7 @@ def _capital(text: str) -> str:
 
 
 def rest(explanation: Explanation) -> tuple[str, str]:
-    """Return what the time of the lowest level is: a name, and what it includes."""
+    """Return a name for the time of the lowest level, and what it includes or why it is not divided."""
     if explanation.lowest_level in BARE:
         return "computing", "the work that is left in the lowest level"
     return "not divided", "no lower level was measured"
@@ -158,7 +158,7 @@ def training(explanation: Explanation) -> str:
 
 
 def own_step_title(explanation: Explanation) -> str:
-    """Return the title of the parts of the step of a loop of the program's own."""
+    """Return the title of the parts of a step of the program's own loop."""
     steps = numbers.count(explanation.own_step[0].steps, "step")
     return f"Where the host's time of the program's own loop goes (samples of the stack in {steps})"
 
@@ -193,15 +193,15 @@ def part_share(part: Part) -> str:
 
 
 def effect(gain: Gain) -> str:
-    """Return the verdict on a what-if: "faster (3 trials)", or with what it saves: "no gain (−4% to +3%, 3 trials)".
+    """Return the verdict on a what-if with its evidence: "faster (3 trials)" or "no gain (−4% to +3%, 3 trials)".
 
-    The verdict on a change that saves nothing useful is never "undecided".
+    If the interval rules out a useful gain, the verdict is "no gain" instead of "undecided".
     """
     return f"{word(gain)}{evidence(gain)}"
 
 
 def word(gain: Gain) -> str:
-    """Return the verdict on a what-if in a word or two."""
+    """Return the verdict on a what-if, or "no gain"."""
     return "no gain" if gain.is_without_gain else gain.verdict
 
 

@@ -88,7 +88,7 @@ def _is_slower(size: Size) -> bool:
 
 
 def _bounds(study: ScalingStudy) -> Iterator[str]:
-    """Say which speed-up no number of workers exceeds, by the serial share and by the bandwidth."""
+    """Say which speed-up no number of workers exceeds, by Amdahl's law and by the bandwidth of the all-reduce."""
     one, many = noun(study), f"{noun(study)}s"
     if study.serial_share is not None and study.serial_share < 1 and study.amdahl_bound is not None:
         share, bound = numbers.percent(study.serial_share), numbers.rounded(study.amdahl_bound)
@@ -107,7 +107,7 @@ def _bounds(study: ScalingStudy) -> Iterator[str]:
 
 
 def _design(study: ScalingStudy) -> Iterator[str]:
-    """Say how workers divide the work, and what workers on one machine prove."""
+    """Say how the workers divide the work, and what figures of workers on one machine can show."""
     one, many = noun(study), f"{noun(study)}s"
     examples = f" of {numbers.count(study.batch, 'example')}" if study.batch is not None else ""
     if study.scaling == "strong":

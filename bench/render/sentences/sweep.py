@@ -20,7 +20,7 @@ STANDINGS: dict[tuple[str, str], tuple[Verdict, ...]] = {
 """Words for how a curve compares with its baseline: the standing and its preposition, each with its verdicts."""
 
 LISTED = 3
-"""Most values that are named if it is not settled which of them has the highest throughput."""
+"""Maximum number of values that are named if it is not settled which of them has the highest throughput."""
 
 
 def summary(sweep: Sweep) -> Iterator[str]:

@@ -10,7 +10,7 @@ BAR = 30
 """Characters of the longest bar."""
 
 SHORT = 12
-"""Characters of a commit."""
+"""Characters that are shown of a commit's hash."""
 
 
 def text(bisection: Bisection, width: int = WIDTH) -> str:

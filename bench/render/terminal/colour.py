@@ -1,4 +1,7 @@
-"""Whether output is in colour. `NO_COLOR` and `FORCE_COLOR` decide as in most programs; else a terminal has colour."""
+"""Decides whether output is in colour.
+
+`NO_COLOR` and `FORCE_COLOR` decide it, as in most programs. Without them, output is in colour if it goes to a terminal.
+"""
 
 from __future__ import annotations
 

@@ -15,16 +15,16 @@ CELL = 15
 """Characters of a column in a matrix."""
 
 SHORT = {"not enough data": "too few"}
-"""Verdicts that are too long for a matrix."""
+"""Short forms of the verdicts that are too long for a matrix."""
 
 
 def text(comparisons: Sequence[Comparison], matrices: Sequence[Matrix] = (), width: int = WIDTH) -> str:
-    """Return matrices, then each comparison; with a table of phases if there is only one comparison.
+    """Return the matrices, then the comparisons. If there is only one comparison, a table of its phases follows.
 
     Args:
-        comparisons: those to describe.
-        matrices: of groups of three or more.
-        width: of a line, in characters.
+        comparisons: the comparisons to describe.
+        matrices: the matrices of the groups that have three or more results.
+        width: maximum length of a line, in characters.
     """
     lines = [line for matrix in matrices for line in (*matrix_lines(matrix, width=width), "")]
     for comparison in comparisons:
@@ -45,7 +45,7 @@ def paragraphs(comparison: Comparison, width: int = WIDTH) -> Iterator[list[str]
 
 
 def phases(comparison: Comparison) -> list[str]:
-    """Return a table of the phases of both sides, with their difference if its interval excludes 0."""
+    """Return a table of the phases of both sides. A difference is shown if its interval excludes 0."""
     rows = [("phase", "baseline", "other", "difference")]
     for phase in comparison.phases:
         interval = phase.difference
@@ -60,14 +60,14 @@ def phases(comparison: Comparison) -> list[str]:
 
 
 def matrix_lines(matrix: Matrix, labels: Labels | None = None, width: int = WIDTH) -> list[str]:
-    """Return the ratio and verdict of each row to each column; a dash if the two were not compared.
+    """Return a matrix as lines. Each cell has the ratio and the verdict of its row against its column.
 
-    Columns that do not fit beside each other follow below.
+    A dash means that the two were not compared. Columns that do not fit beside each other follow below.
 
     Args:
         matrix: the matrix.
-        labels: by the result's id; None for those of the matrix.
-        width: of a line, in characters.
+        labels: labels by the result's id. Default: the labels of the matrix.
+        width: maximum length of a line, in characters.
     """
     letters = [chr(65 + n) for n in range(len(matrix.results))]
     lines = ["Ratios of times, row / column:"]

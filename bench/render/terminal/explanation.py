@@ -14,7 +14,7 @@ BAR = 24
 """Characters of the bar of a whole step."""
 
 MOSTLY = 0.95
-"""Share of the training above which only its steps matter, which the ladder divides."""
+"""If the steps take more than this share of the training, the parts of the training are not shown."""
 
 NOTABLE = 0.01
 """Smallest share of the training, or of the program's own step, that is shown."""
@@ -25,7 +25,7 @@ def text(explanation: Explanation, width: int = WIDTH, verbose: bool = False) ->
 
     Args:
         explanation: what to show.
-        width: of a line, in characters.
+        width: maximum length of a line, in characters.
         verbose: whether to show details too: findings that are small or follow from a larger cause, and all fixes.
     """
     lines = filled(sentences.headline(explanation), width)
@@ -39,7 +39,7 @@ def text(explanation: Explanation, width: int = WIDTH, verbose: bool = False) ->
 
 
 Lines = Iterator[tuple[int, str]]
-"""Lines with their indentation in characters, not yet broken."""
+"""Lines that are not yet wrapped, each with its indentation in characters."""
 
 
 def _answer(explanation: Explanation) -> Lines:
@@ -122,7 +122,7 @@ def _finding(finding: Finding) -> Lines:
 
 
 def _what_ifs(explanation: Explanation) -> Lines:
-    """Yield a line for each what-if that is faster, then the names of the others."""
+    """Yield a line for each what-if that is faster, then the names of the others, then those that failed."""
     if not explanation.gains and not explanation.untried:
         return
     compared = f", each compared with the loop {explanation.what_if_loop} without it" if explanation.gains else ""
@@ -144,7 +144,7 @@ def _what_ifs(explanation: Explanation) -> Lines:
 
 
 def _name(gain: Gain) -> str:
-    """Return the name of a what-if, with its ratio if it is slower, and otherwise with the bounds of its saving."""
+    """Return the name of a what-if with its ratio if it is slower, otherwise with the bounds of what it saves."""
     if gain.verdict == "slower" and gain.ratio is not None:
         return f"{gain.what_if} ({numbers.times(gain.ratio)} as long, {numbers.count(gain.ratio.n, 'trial')})"
     return f"{gain.what_if}{sentences.evidence(gain)}"

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.25
 SURER = 0.7
-"""Without a terminal, a part is shown again if its relative error has shrunk by this factor."""
+"""Without a terminal, a part is shown again when its relative error is at most this share of the one shown before."""
 
 STATUS_LINES = 5
-"""Lines below an explanation that grows, without the step times."""
+"""Lines of the live view below the explanation, not counting one for each step time."""
 
 MILESTONES: tuple[Activity, ...] = ("steady state", "training")
 """Phases that get a plain line of their own. A process has a dozen phases."""
@@ -40,9 +40,9 @@ class ProgressDisplay:
     """Shows each `Progress` that it is called with.
 
     Args:
-        stream: usually stderr.
-        tty: whether it is a terminal; None to ask the stream.
-        clock: monotonic seconds.
+        stream: where to write, usually stderr.
+        tty: whether the stream is a terminal; None to ask the stream.
+        clock: returns a monotonic time in seconds.
     """
 
     def __init__(self, stream: TextIO, tty: bool | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,8 +76,9 @@ class ProgressDisplay:
     def __call__(self, progress: Progress) -> None:
         """Show the progress.
 
-        A terminal is redrawn at most four times a second, and at once when a note appears or disappears. Elsewhere
-        only news is written. A run goes on if nobody reads its progress any more, as in `devbench run … 2>&1 | head`.
+        A terminal is redrawn at most four times a second, and at once when a note appears or disappears. Other streams
+        get a line only for news. The run goes on if nobody reads the stream any more, as in
+        `devbench run … 2>&1 | head`.
         """
         with suppress(OSError):
             self._show(progress)
@@ -98,7 +99,7 @@ class ProgressDisplay:
             self.stream.flush()
 
     def _is_surer(self, part: LargestPart) -> bool:
-        """Whether a plain line is due for the largest part: it is another one, or its error is clearly smaller."""
+        """Return whether to write a line about the largest part: it changed, or its error became clearly smaller."""
         error = part.share.relative_error
         known = math.inf if error is None else error
         name, told = self.told
@@ -108,7 +109,7 @@ class ProgressDisplay:
         return True
 
     def _is_news(self, progress: Progress) -> bool:
-        """Whether a plain line is due: for a new process of a spec, its steady state, or a note."""
+        """Return whether to write a line: a process of a spec started or reached a milestone, or a note is new."""
         signs: set[tuple[str, object]] = {(progress.title, progress.trial)}
         if progress.phase in MILESTONES:
             signs.add((progress.title, (progress.trial, progress.phase)))
@@ -136,8 +137,8 @@ def view(progress: Progress, width: int = WIDTH, height: int = 25) -> Text:
 
     Args:
         progress: What to show.
-        width: Of the terminal, in characters.
-        height: Of the terminal, in lines. What does not fit of an explanation is left out.
+        width: Width of the terminal, in characters.
+        height: Height of the terminal, in lines. Lines of an explanation that do not fit are left out.
     """
     from rich.text import Text
 
@@ -173,7 +174,7 @@ def _titled_step(estimate: Estimate) -> str:
 
 
 def _time_left(progress: Progress) -> str:
-    """Return the time left: that of the planned processes at the pace so far, but never more than the budget's."""
+    """Return the time left: for the planned processes at the pace so far, or until the time limit if that is less."""
     left = progress.budget - progress.elapsed
     done = progress.trial - 1
     if progress.planned and done:

@@ -1,4 +1,4 @@
-"""A scaling study as text for a terminal: a line for each size, the parts of the largest step, and sentences."""
+"""A scaling study as text for a terminal: a line for each size, the parts of a step, and sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def text(study: ScalingStudy, width: int = WIDTH) -> str:
 
     Args:
         study: what to show.
-        width: of a line, in characters. Columns that do not fit beside each other follow below.
+        width: maximum length of a line, in characters. Columns that do not fit beside each other follow below.
     """
     table = [scaling_table.head(study), *((row.label, *row.cells) for row in scaling_table.rows(study))]
     lines = [*filled(title(study), width), *_columns(table, width), ""]
@@ -31,7 +31,7 @@ def text(study: ScalingStudy, width: int = WIDTH) -> str:
 
 
 def _parts(study: ScalingStudy, width: int) -> list[str]:
-    """Return the parts of the step of each size, or of the largest one if the width does not suffice."""
+    """Return the parts of a step for each size. If they do not fit the width, return those of the largest size."""
     sizes = scaling_table.divided(study)
     if not sizes:
         return []

@@ -43,9 +43,9 @@ def show(outcome: Outcome, stream: TextIO, verbose: bool = False) -> None:
     """Write the tables to a stream, in colour if it has colour.
 
     Args:
-        outcome: at least one result.
-        stream: usually stdout.
-        verbose: show every figure, the matrices and the notes.
+        outcome: the outcome, with at least one result.
+        stream: where to write, usually stdout.
+        verbose: whether to show every figure, the matrices and the notes.
     """
     if not has_colour(stream):
         shown = text(outcome, verbose)
@@ -149,7 +149,7 @@ def _verdicts(
 
 
 def _messages(all_messages: Sequence[Message], verbose: bool, width: int) -> Iterator[RenderableType]:
-    """Yield failures and warnings; with `verbose` also the notes."""
+    """Yield the failures and warnings. If `verbose` is set, yield the notes too; otherwise, say how many there are."""
     from rich.text import Text
 
     for message in all_messages:

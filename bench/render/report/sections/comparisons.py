@@ -1,4 +1,4 @@
-"""Which result is faster: ratios with their intervals and verdicts, and who is ahead from a cold start."""
+"""Which result is faster: ratios with their intervals and verdicts, and which is ahead from a cold start."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ COLUMNS = ("based on", "ahead from a cold start", "other differences")
 
 
 def section(results: ResultSet) -> Section | None:
-    """Return the verdicts on all results but the first; None for a single result.
+    """Return the verdicts of all comparisons; None if there are none.
 
-    The table's head names the baseline if all have the same; else the table has a column for it.
+    If all comparisons have the same baseline, the head of the table names it. Otherwise, the table has a column for it.
     """
     if not results.comparisons:
         return None
@@ -51,14 +51,14 @@ def _row(comparison: Comparison, label_of: dict[str, str], by_id: dict[str, Resu
 
 
 def _evidence(comparison: Comparison) -> str:
-    """Say what the ratio is based on."""
+    """Return what the ratio is based on."""
     if comparison.ratio is None:
         return "–"
     return units(comparison.paired, comparison.ratio.n) + (", interleaved" if comparison.paired else "")
 
 
 def _differences(comparison: Comparison) -> str:
-    """Name what else is different. The environments section has the values."""
+    """Return the names of what else is different. The environments section has the values."""
     return ", ".join(difference.name for difference in comparison.differences if difference.kind == "context") or "–"
 
 
@@ -73,7 +73,7 @@ def _winner(even: BreakEven | None, comparison: Comparison, label_of: dict[str, 
 
 
 def _unfair(results: ResultSet) -> list[Message]:
-    """Say why comparisons are unfair."""
+    """Return a warning for each unfair comparison, with the reasons."""
     warnings = []
     for comparison in results.comparisons:
         reasons = tuple(dict.fromkeys(reason.reason.rstrip(".") for reason in comparison.unfair))

@@ -15,11 +15,13 @@ from bench.render.text import plain
 
 
 def section(results: ResultSet, swept: Collection[str] = ()) -> Section | None:
-    """Return two tables. Results with the same values share a column; rows without any value are left out.
+    """Return a table of the environments and one of the specs.
+
+    Results with the same values share a column. Rows without any value are left out.
 
     Args:
-        results: those that are shown.
-        swept: parameters that vary along a sweep, which are left out.
+        results: the results that are shown.
+        swept: parameters that vary along a sweep. They are left out.
     """
     specs = [
         (label, {key: value for key, value in _spec(result).items() if key not in swept})

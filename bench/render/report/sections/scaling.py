@@ -26,18 +26,18 @@ def sentences(study: ScalingStudy) -> list[str]:
 
 
 def sections(study: ScalingStudy) -> list[Section]:
-    """Return the section of the sizes, and one of the parts of their steps if these were measured."""
+    """Return a section about the sizes, and one about the parts of their steps if these were measured."""
     shown = [Section("Scaling", (*figure(study.sizes, noun(study)), _table(study)), brief=True)]
     divided = scaling_table.divided(study)
     return [*shown, _parts(study, divided)] if divided else shown
 
 
 def figure(sizes: Sequence[Size], noun: str) -> list[Figure]:
-    """Return the chart of the speed-ups; none if there are fewer than two.
+    """Return the chart of the speed-ups; an empty list if there are fewer than two.
 
     Args:
         sizes: by rising number of workers.
-        noun: what there are several of, such as "worker".
+        noun: what the sizes count, such as "worker".
     """
     points = [
         SpeedUp(size.workers, up.value, _positive(up.low), up.high)
@@ -78,7 +78,7 @@ def _parts(study: ScalingStudy, sizes: Sequence[Size]) -> Section:
 
 
 def _waterfall(study: ScalingStudy, size: Size, names: Sequence[PartName]) -> list[Figure]:
-    """Return the parts of the largest step as a waterfall; none if its step is unknown."""
+    """Return the parts of one size's step as a waterfall; an empty list if its step time is unknown."""
     if size.step_seconds is None:
         return []
     several = numbers.count(size.workers, noun(study))
