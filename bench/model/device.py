@@ -13,7 +13,7 @@ from bench.model.trait import Trait
 class Device(Record):
     """The device that the backend chose. Each backend fills in what it knows."""
 
-    name: Annotated[str | None, Trait("device", ("fingerprint", "series", "peaks"), from_backend=True)] = Field(
+    name: Annotated[str | None, Trait("device", ("fingerprint", "comparison key", "peaks"), from_backend=True)] = Field(
         None, description="name of the device, as its maker gives it"
     )
     driver: Annotated[str | None, Trait("driver", ("peaks",), from_backend=True)] = Field(

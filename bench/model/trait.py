@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Identity = Literal["fingerprint", "comparison key", "peaks"]
 """What a field can be part of.
@@ -29,3 +29,8 @@ class Trait:
     part_of: tuple[Identity, ...] = ()
     from_backend: bool = False
     size: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the names of identities, which no type checker does within `Annotated`."""
+        if unknown := set(self.part_of) - set(get_args(Identity)):
+            raise ValueError(f"no such identity: {', '.join(sorted(unknown))}")
