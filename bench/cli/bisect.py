@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from bench import registry
 from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import PROGRAM, measure
 from bench.cli.options import with_settings
@@ -51,12 +52,17 @@ def bisect(
 
 
 def state_file(settings: RunSettings, program: str, good: str, bad: str, packages: str) -> Path:
-    """Return the file that holds what a search has found so far. Other settings or another program start anew."""
+    """Return the file that holds the races of a search so far.
+
+    Its name is a hash of the arguments, of the settings that can change a result, and of the program and the Python
+    files beside it. If one of them changes, the search starts again.
+    """
     options = {option for role in ROLES.values() for option in role.options} & set(RunSettings.model_fields)
     request = settings.model_dump_json(include={*options, "threshold", "args"})
     path = Path(program)
-    text = b"".join(file.read_bytes() for file in sorted(path.parent.glob("*.py")))  # modules that it may import
-    key = "\n".join((str(path.absolute()), good, bad, packages, request)).encode() + text
+    modules = path.parent.glob("*.py") if registry.is_path(program) else []  # which it may import
+    texts = [file.read_bytes() for file in sorted({*modules, path}) if file.is_file()]
+    key = "\n".join((str(path.absolute()), good, bad, packages, request)).encode() + b"".join(texts)
     return settings.output / "bisections" / f"{hashlib.sha256(key).hexdigest()[:12]}.json"
 
 

@@ -1,13 +1,14 @@
-"""What the commands of `devbench` have in common: their help, and how they end.
+"""What all commands have in common: the layout of their help, and how they end.
 
-An error of devbench or of the user becomes two lines on stderr and an exit code, and under `--json` a document as well.
-Any other exception is an internal error of devbench. The hint says how to get a traceback.
+A `DevbenchError` becomes a message and a hint on stderr, and an exit code. Under `--json`, it is also written to stdout
+as JSON. Any other exception is an internal error of devbench. Its hint says how to get a traceback.
 """
 
 from __future__ import annotations
 
 import errno
 import functools
+import itertools
 import json
 import os
 import shlex
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a full disk, and of a quota."""
+"""Error numbers of a full disk and of an exceeded disk quota."""
 
 TRACEBACK_VARIABLE = "DEVBENCH_TRACEBACK"
 
@@ -37,7 +38,10 @@ class Command(TyperCommand):
     """A command whose help lists the arguments, then the options by group (`rich_help_panel`)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. If the command runs scripts, all words after `--` are the script's."""
+        """Parse the arguments, and check that they name a program if the command needs one.
+
+        In a command that runs scripts, the words after `--` become the value of `--args`.
+        """
         if "--" in args and any(parameter.name == "args" for parameter in self.params):
             place = args.index("--")
             args = [*args[:place], "--args", shlex.join(args[place + 1 :])]
@@ -80,7 +84,7 @@ def _usage(argument: Any) -> str:
 
 
 def record(parameter: Any, ctx: Any) -> tuple[str, str]:
-    """Return what the help says about an argument or option: how it is written, and what it does."""
+    """Return the syntax and the help text of an argument or option."""
     if parameter.param_type_name == "argument":
         return _usage(parameter), parameter.help
     return parameter.get_help_record(ctx)[0], parameter.help
@@ -99,7 +103,7 @@ def print_json(document: Any) -> None:
 
 
 def as_json(document: BaseModel) -> Any:
-    """Return a document as its file holds it. NaN and infinity are null."""
+    """Return a document as JSON types, as in its file. NaN and infinity become null."""
     return json.loads(document.model_dump_json())
 
 
@@ -178,7 +182,7 @@ def end_if_full(error: Exception) -> None:
     """End the command if an error says that the disk is full.
 
     Raises:
-        typer.Exit: it does.
+        typer.Exit: The disk is full, or the disk quota is exceeded.
     """
     if isinstance(error, OSError) and error.errno in FULL:
         reason = error.strerror or "the disk is full"
@@ -186,8 +190,12 @@ def end_if_full(error: Exception) -> None:
 
 
 def json_requested() -> bool:
-    """Return whether `--json` applies. Read from the command line itself, because the settings may be invalid."""
-    flags = [word for word in sys.argv if word in ("--json", "--no-json")]
+    """Return whether the command line or `DEVBENCH_JSON` asks for JSON.
+
+    This reads the command line itself, because the settings may be invalid.
+    """
+    own = itertools.takewhile(lambda word: word != "--", sys.argv)  # the rest are a script's arguments
+    flags = [word for word in own if word in ("--json", "--no-json")]
     variable = os.environ.get("DEVBENCH_JSON", "").lower() in ("1", "true", "t", "yes", "y", "on")
     return flags[-1] == "--json" if flags else variable
 

@@ -12,6 +12,7 @@ from bench.cli import next_steps
 from bench.cli.command import as_json, build, conclude, end
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
+from bench.config.syntax import write_share
 from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed
 from bench.model.comparison import Comparison, Matrix
 from bench.model.result import Result
@@ -77,7 +78,7 @@ def _show(
         sides = f"{comparison.other.label} and {comparison.base.label}"
         typer.echo(f"not comparable: {sides}. Compare only these two to see why.")
     for result in alone:
-        typer.echo(f"nothing to compare with: {result.spec.label} ({result.id})")
+        typer.echo(f"no result to compare with: {result.spec.label} ({result.id})")
 
 
 def gate_error(
@@ -94,7 +95,7 @@ def gate_error(
         threshold: The smallest relative difference that matters, as a share.
     """
     if slower := [comparison for comparison in allowed if comparison.verdict == "slower"]:
-        return SlowerThanAllowed(f"slower by more than {threshold:.3g}: {_others(slower)}")
+        return SlowerThanAllowed(f"slower than the baseline by more than {write_share(threshold)}: {_others(slower)}")
     if refused:
         return NotComparable(
             f"cannot be compared, so they may be slower: {_others(refused)}", "Compare only two of them to see why."

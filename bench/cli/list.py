@@ -1,4 +1,4 @@
-"""`devbench list`: shows workloads and backends, read from their sources without importing TensorFlow."""
+"""`devbench list`: show workloads and backends, read from their sources without importing TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.version import install_command
 COLUMN = 19
 
 NO_FUNCTIONS = f"it defines none of the functions {', '.join(registry.RUNNABLE[:-1])} and {registry.RUNNABLE[-1]}"
-"""Why a file is a script, as a clause."""
+"""The reason why a file is a script, as a clause."""
 
 SCRIPT_PARAMS: dict[str, dict[str, Any]] = {
     "batch": {
@@ -103,9 +103,9 @@ def workload(
     """Return the description of a workload for `list --json`.
 
     Args:
-        name: its name or path.
-        offers: the protocol functions that it defines. Default: those that its source shows.
-        constants: its constants, in place of those that its source shows.
+        name: The name or path of the workload.
+        offers: The protocol functions that it defines. Default: those that its source shows.
+        constants: Constants that replace those that its source shows.
     """
     description = registry.describe(name)
     offers = description.offers if offers is None else offers
@@ -125,7 +125,11 @@ def workload(
 
 
 def params(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return parameters for `list NAME --json`, from their JSON Schema: description, default and values by name."""
+    """Return parameters for `list NAME --json`: by name, the default, the description and the allowed values.
+
+    Args:
+        schema: The JSON Schema of the workload's `Params`.
+    """
     from bench.registry.params import allowed_values
 
     required = schema.get("required", ())
@@ -141,7 +145,10 @@ def params(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def backend(name: str) -> dict[str, Any]:
-    """Return the description of a backend for `list --json`. Its first check is about its packages."""
+    """Return the description of a backend for `list --json`.
+
+    The first check of a backend says whether its packages are installed.
+    """
     module = backends.load(name)
     packages = next(iter(module.checks()))
     return {
@@ -169,8 +176,9 @@ def _workload(document: dict[str, Any]) -> list[str]:
 def _params(documents: dict[str, Any]) -> list[str]:
     if not documents:
         return ["This workload has no parameters."]
-    examples = {name: 64 if documents is SCRIPT_PARAMS else documents[name]["default"] for name in documents}
-    example = next(f"{name}={value}" for name, value in examples.items())
+    defaults = {name: parameter["default"] for name, parameter in documents.items() if not parameter["required"]}
+    name, default = next(iter(defaults.items()), (next(iter(documents)), None))
+    example = f"{name}={64 if documents is SCRIPT_PARAMS else default}" if defaults else f"{name}=VALUE"
     lines = [f"parameters (set them with --param, for example --param {example})"]
     for name, parameter in documents.items():
         value = "set by the script" if documents is SCRIPT_PARAMS else parameter["default"]

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from bench import backends
 from bench.cli.command import announce
+from bench.config.settings import RunSettings, arguments
 from bench.model.result import Result
+from bench.model.spec import Spec
 
 
 def show(steps: Sequence[tuple[str, str]]) -> None:
@@ -21,44 +23,47 @@ def show(steps: Sequence[tuple[str, str]]) -> None:
         announce(f"  {command.ljust(width)}  # {purpose}")
 
 
-def after_measuring(results: Sequence[Result], workload: str, folder: Path) -> list[tuple[str, str]]:
+def after_measuring(
+    results: Sequence[Result], workload: str, settings: RunSettings
+) -> list[tuple[str, str]]:
     """Return the commands to run after a measurement, each with its purpose.
 
     Args:
         results: The results of the measurement, the baseline first.
         workload: The first of the workloads, as the user named it.
-        folder: The folder of the results.
+        settings: The settings of the measurement.
     """
-    steps = [result for result in results if result.summary.step_seconds is not None]
+    measured = [result for result in results if result.summary.step_seconds is not None]
     commands = []
-    if steps:
-        spec = steps[0].spec
+    if measured:
+        spec, recognition = measured[0].spec, measured[0].recognition
         case = ["--case", spec.case] if spec.case else []
         backend = ["--backend", spec.backend] if spec.backend != backends.reference() else []
-        name = ["-m", spec.script.module] if spec.script and spec.script.module else [workload]
-        words = ["devbench", "explain", *name, *case, *backend]
-        recognition = steps[0].recognition
-        if spec.script is not None:
-            words += ["--watch", str(spec.script.watch)] if spec.script.watch else []
-            words += ["--", *spec.script.arguments] if spec.script.arguments else []
-        commands.append((shlex.join(words), "where the time goes, and what is faster"))
+        watch = ["--watch", str(spec.script.watch)] if spec.script and spec.script.watch else []
+        explain = _command("explain", spec, workload, settings, [*case, *backend, *watch])
+        commands.append((explain, "where the time goes, and what is faster"))
         if recognition is not None and recognition.others:
-            commands.append((_watching(steps[0]), "another loop of the script"))
+            several = arguments("backend", settings.backend) if len(settings.backend) > 1 else backend
+            other = ["--watch", str(recognition.others[0].number), *several]
+            commands.append((_command("run", spec, workload, settings, other), "another loop of the script"))
     if any(result.status == "complete" for result in results):
+        folder = settings.output
         if len(list(folder.glob("*.json"))) > 1:
-            commands.append((f"devbench compare {shlex.quote(str(folder))}", "which is faster, where that is fair"))
+            commands.append((f"devbench compare {shlex.quote(str(folder))}", "compare all comparable results"))
         commands.append(report(folder))
     return commands
 
 
-def _watching(result: Result) -> str:
-    """Return the command that times another loop of a script."""
-    assert result.spec.script is not None
-    script, recognition = result.spec.script, result.recognition
-    assert recognition is not None
-    name = ["-m", script.module] if script.module else [result.spec.file or ""]
-    arguments = ["--", *script.arguments] if script.arguments else []
-    return shlex.join(["devbench", "run", *name, "--watch", str(recognition.others[0].number), *arguments])
+def _command(name: str, spec: Spec, workload: str, settings: RunSettings, options: Sequence[str]) -> str:
+    """Return a command for the program of a spec, with the settings that change what it computes."""
+    from bench.study.recommend import repeated
+
+    script = spec.script
+    program = ["-m", script.module] if script and script.module else [workload]
+    own = settings.model_copy(update={"args": None, "watch": None})  # they follow
+    workdir = arguments("workdir", settings.workdir) if settings.workdir else []
+    rest = ["--", *script.arguments] if script and script.arguments else []
+    return shlex.join(["devbench", name, *program, *options, *repeated(own), *workdir, *rest])
 
 
 def report(folder: Path) -> tuple[str, str]:

@@ -98,7 +98,7 @@ def _show(
     if interruption:
         complain(interruption)
     elif not settings.json:
-        next_steps.show(next_steps.after_measuring(outcome.results, workload, settings.output))
+        next_steps.show(next_steps.after_measuring(outcome.results, workload, settings))
     return interruption.exit_code if interruption else exit_code(outcome.results)
 
 

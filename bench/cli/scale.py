@@ -1,4 +1,4 @@
-"""`devbench scale`: a program with one worker and with several, and where the rest of the speed-up goes."""
+"""`devbench scale`: measure a program with one worker and with several, and show what limits the speed-up."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _sizes(text: str) -> list[int]:
     """Read the numbers of workers.
 
     Raises:
-        SettingsError: One is no number from 1 on.
+        SettingsError: One of them is not a whole number of at least 1.
     """
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and int(word) for word in words):
@@ -122,21 +122,33 @@ def _sizes(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-def _show(study: ScalingStudy, interruption: Interrupted | None, settings: RunSettings) -> int:
-    """Show the study. Return the exit code."""
+def _show(study: ScalingStudy | None, interruption: Interrupted | None, settings: RunSettings) -> int:
+    """Show the study, if a trial was complete. Return the exit code."""
     from bench.render.terminal.scaling import text
 
-    if not settings.json:
-        typer.echo(text(study), nl=False)
-    announce(f"results: {settings.output}")
     failure: DevbenchError | None = interruption
-    failed = [size for size in study.sizes if size.failure or size.refused]
-    if failure is None and failed:
-        size = failed[0]
-        failure = RunFailed(f"{size.workers} workers could not be measured: {size.failure or size.refused}")
+    if study is None and interruption is not None:
+        failure = Interrupted(interruption.signum)
+    elif study is not None:
+        if not settings.json:
+            typer.echo(text(study), nl=False)
+        failure = failure or _failure(study)
+    announce(f"results: {settings.output}")
     if failure is None and not settings.json:
         next_steps.show([next_steps.report(settings.output)])
-    return conclude({"scaling": as_json(study)} if settings.json else None, failure)
+    document = {"scaling": as_json(study)} if study is not None else {}
+    return conclude(document if settings.json else None, failure)
+
+
+def _failure(study: ScalingStudy) -> RunFailed | None:
+    """Return why a number of workers has no figures. None if all have."""
+    size = next((size for size in study.sizes if size.failure or size.refused), None)
+    if size is None:
+        return None
+    workers = f"{size.workers} worker{'s' * (size.workers > 1)}"
+    if size.refused:
+        return RunFailed(f"the figures of {workers} do not count: {size.refused}")
+    return RunFailed(f"{workers} could not be measured: {size.failure}")
 
 
 TEXTS = {

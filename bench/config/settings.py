@@ -1,7 +1,8 @@
-"""Settings of a run. Each field declares an option, a variable, a key of `devbench.toml`, and their help.
+"""The settings of a run.
 
-A class holds what belongs together; its docstring is the title in `--help`. `model.spec.Execution` holds the options
-that are part of a spec exactly as they are set.
+Each field declares an option, a variable, a key of `devbench.toml`, and their help. Each class holds one group of
+settings, and its docstring is the title of the group in `--help`. `model.spec.Execution` holds the settings that are
+part of a spec exactly as they are set.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from bench.model.spec import Execution, Loop
 
 
 def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse a name that is no what-if, and offer the nearest ones."""
+    """Return the names if all are what-ifs. Otherwise, raise a ValueError that suggests similar names."""
     available = whatif.program_changes()
     for name in value:
         if name not in available:
@@ -265,7 +266,7 @@ def load(config: str | Path | None = None, **options: Any) -> RunSettings:
 
 
 def groups() -> dict[str, list[str]]:
-    """Return the names of settings that belong together, by title, in the order of the help."""
+    """Return the groups of settings in the order of the help: the title of each, with the names of its settings."""
     kinds = [kind for kind in RunSettings.__bases__ if issubclass(kind, BaseModel) and kind is not base.Settings]
     return {title(kind): list(kind.model_fields) for kind in kinds}
 
@@ -285,7 +286,7 @@ def arguments(name: str, value: Any) -> list[str]:
 
 
 def value_of(name: str, text: str) -> Any:
-    """Return a setting's value from text, as its option takes it.
+    """Convert text, as an option accepts it, to the value of a setting.
 
     Raises:
         SettingsError: The text is not a valid value of the setting.
@@ -297,13 +298,18 @@ def value_of(name: str, text: str) -> Any:
     return getattr(settings, name)
 
 
-def misspelled_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables whose names are almost those of settings, each with the setting's variable.
+DATA_URL_VARIABLE = base.PREFIX + "DATA_URL"
+"""A variable that is no setting (`bench.datasets.download`), although its name resembles one."""
 
-    An unknown variable is not an error: Kubernetes sets `DEVBENCH_PORT_…` in pods beside a service named devbench.
+
+def misspelled_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that look like misspelled settings, each with the variable that was probably meant.
+
+    Other unknown variables are not errors: Kubernetes sets `DEVBENCH_PORT_…` in pods if a service is named devbench.
     """
     expected = [RunSettings.variable(name) for name in RunSettings.model_fields]
     names = [name for name in map(str.upper, environ) if name.startswith(base.PREFIX)]
-    unknown = {name for name in names if not name.startswith(f"{base.PREFIX}HUB_")} - {*expected, base.FILE_VARIABLE}
+    known = {*expected, base.FILE_VARIABLE, DATA_URL_VARIABLE}
+    unknown = {name for name in names if not name.startswith(f"{base.PREFIX}HUB_")} - known
     near = {name: difflib.get_close_matches(name, expected, n=1, cutoff=0.88) for name in sorted(unknown)}
     return {name: matches[0] for name, matches in near.items() if matches}

@@ -31,7 +31,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(h|ms|m|s)", re.ASCII)
 
 
 def _number(value: object, syntax: str) -> float:
-    """Return the number that a value is. A bool is not a number."""
+    """Convert a number, or its text, to a float. A bool is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(syntax)
     try:
@@ -112,7 +112,7 @@ def url(value: object) -> str:
 
 
 def url_path(value: object) -> str:
-    """Read a path of a URL. A slash at its end is removed, so that "/" is ""."""
+    """Read the path of a URL. A slash at its end is removed, so "/" becomes ""."""
     text = str(value).strip().rstrip("/")
     if text and not _URL_PATH.fullmatch(text):
         raise ValueError(URL_PATH)
@@ -173,7 +173,7 @@ _SINGLE = re.compile(r"""[\[\](){}"']""")
 """Brackets or quotes. In a value that has them, commas and dots are part of the value."""
 
 _PATH = re.compile(r"[/\\]|^\s*\.\.")
-"""A path, such as ../data. Its dots are no range."""
+"""A path, such as ../data. Its dots do not mean a range."""
 
 
 def sweep_values(text: str) -> list[str] | None:
@@ -192,7 +192,8 @@ def sweep_values(text: str) -> list[str] | None:
     match = _RANGE.fullmatch(text.strip())
     if match is None:
         raise ValueError(AXIS)
-    integers = all(re.fullmatch(r"-?\d+", match[name].strip()) for name in ("low", "high"))
+    given = [match["low"], match["high"], *([match["by"]] if match["how"] == "+" else [])]
+    integers = all(re.fullmatch(r"-?\d+", number.strip()) for number in given)
     low, high = (_number(match[name].strip(), AXIS) for name in ("low", "high"))
     times = match["how"] != "+"
     by = _number((match["by"] or "2").strip(), AXIS)
@@ -203,9 +204,7 @@ def sweep_values(text: str) -> list[str] | None:
         values.append(min(high, values[-1] * by if times else values[-1] + by))
         if len(values) > MOST_VALUES:
             raise ValueError(AXIS)
-    if integers:
-        return list(dict.fromkeys(str(round(value)) for value in values))
-    return [f"{value:.6g}" for value in values]
+    return list(dict.fromkeys(str(round(value)) if integers else f"{value:.6g}" for value in values))
 
 
 def _scalar(value: object) -> str:

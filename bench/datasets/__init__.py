@@ -84,11 +84,11 @@ def find(dataset: DataSet, data_dir: Path | None = None) -> Path | None:
     """
     folders = [cache_folder()]
     variable = os.environ.get("DEVBENCH_DATA_DIR")
-    for folder, setting in ((variable and Path(variable), "DEVBENCH_DATA_DIR"), (data_dir, "--data-dir")):
-        if folder:
-            if not folder.is_dir():
-                raise DataError(f"the data folder {folder} does not exist", f"Create it, or correct {setting}.")
-            folders.insert(0, folder)
+    given, setting = (data_dir, "--data-dir") if data_dir else (variable and Path(variable), "DEVBENCH_DATA_DIR")
+    if given:
+        if not given.is_dir():
+            raise DataError(f"the data folder {given} does not exist", f"Create it, or correct {setting}.")
+        folders.insert(0, given)
     return next((folder / form for folder in folders for form in dataset.forms if (folder / form).exists()), None)
 
 

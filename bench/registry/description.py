@@ -5,7 +5,7 @@ For a built-in, this runs in the calling process; for a user's file, in the one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -90,26 +90,48 @@ def resolve_module(
     def call(function: str) -> Any:
         return user_file.call(module, function, p=p) if hasattr(module, function) else None
 
-    constant = getattr(module, "NOTES", ())
-    notes = [constant] if isinstance(constant, str) else list(constant)
-    steps, flops = call("total_steps"), call("flops")
+    def number(function: str) -> float | None:
+        value = call(function)
+        try:
+            return None if value is None else float(value)
+        except (TypeError, ValueError):
+            name = user_file.workload_name(module)
+            raise WorkloadError(f"`{function}` of {name} returned {value!r:.80}, which is no number") from None
+
     return Resolved(
         name=name,
         file=str(file) if file else None,
         sha256=user_file.checksum(source),
         params=p.model_dump(mode="json"),
         cases=_cases(module),
-        notes=[*notes, *(call("notes") or ())],
-        not_on=getattr(module, "NOT_ON", {}),
-        not_loops=getattr(module, "NOT_LOOPS", {}),
-        not_dtypes=getattr(module, "NOT_DTYPES", {}),
+        notes=[*_texts(getattr(module, "NOTES", ())), *_texts(call("notes") or ())],
+        not_on=_mapping(module, "NOT_ON"),
+        not_loops=_mapping(module, "NOT_LOOPS"),
+        not_dtypes=_mapping(module, "NOT_DTYPES"),
         data=getattr(module, "DATA", None),
         offers=_offers(module),
-        total_steps=None if steps is None else int(steps),
-        flops=None if flops is None else float(flops),
+        total_steps=None if (steps := number("total_steps")) is None else int(steps),
+        flops=number("flops"),
         examples=getattr(p, "batch", None),
         epochs=getattr(p, "epochs", None),
     )
+
+
+def _texts(notes: str | Iterable[str]) -> list[str]:
+    return [notes] if isinstance(notes, str) else list(notes)
+
+
+def _mapping(module: ModuleType, constant: str) -> dict[str, Any]:
+    """Return a constant of a workload that is a dict, empty if it has none.
+
+    Raises:
+        WorkloadError: it is something else.
+    """
+    value = getattr(module, constant, {})
+    if not isinstance(value, dict):
+        name = user_file.workload_name(module)
+        raise WorkloadError(f"`{constant}` of {name} is a {type(value).__name__}, not a dict")
+    return value
 
 
 def _offers(module: ModuleType) -> list[str]:
@@ -118,7 +140,7 @@ def _offers(module: ModuleType) -> list[str]:
 
 def _cases(module: ModuleType) -> dict[str, dict[str, Any]]:
     """Return the workload's cases. An unknown parameter or loop in one of them is an error of the file."""
-    cases: dict[str, dict[str, Any]] = getattr(module, "CASES", {})
+    cases: dict[str, dict[str, Any]] = _mapping(module, "CASES")
     for case, values in cases.items():
         try:
             parse_params(module, case_params(values))

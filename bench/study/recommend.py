@@ -65,6 +65,16 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
     return Fastest(words=words, unit=unit, speedup=contrast.ratio(confidence).inverse, command=command)
 
 
+def repeated(settings: RunSettings) -> list[str]:
+    """Return the arguments of the settings that differ from their defaults and change what a program computes."""
+    words = []
+    for name in REPEATED:
+        value = getattr(settings, name)
+        if value != RunSettings.model_fields[name].default:
+            words += arguments(name, value)
+    return words
+
+
 def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> str:
     """Return the command that runs a spec with one more option."""
     program = ["-m", spec.script.module] if spec.script and spec.script.module else [workload]
@@ -73,10 +83,7 @@ def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> s
         words += ["--case", spec.case]
     if spec.loop != "as-written" and spec.script is None:
         words += ["--loop", spec.loop]
-    for name in REPEATED:
-        value = getattr(settings, name)
-        if value != RunSettings.model_fields[name].default:
-            words += arguments(name, value)
+    words += repeated(settings)
     if spec.loop != "as-written" and spec.xla and settings.xla == "auto":
         words += ["--xla", "on"]
     return shlex.join(words) + (f" {option}" if option else "")

@@ -160,7 +160,7 @@ def test_a_workload_that_only_the_second_folder_has_passes_and_is_listed(tmp_pat
     saved(Path(arguments[1]), [0.01], "20260109T030405000-cccccccc", workload="mnist")
     command = devbench(*arguments, "--fail-on", "slower")
     assert command.exit_code == 0
-    assert "nothing to compare with: mnist on cpu, as-written (20260109T030405000-cccccccc)" in command.stdout
+    assert "no result to compare with: mnist on cpu, as-written (20260109T030405000-cccccccc)" in command.stdout
     assert devbench(*reversed(arguments), "--fail-on", "slower").exit_code == 4  # the workload is missing now
 
 

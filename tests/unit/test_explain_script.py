@@ -9,7 +9,7 @@ from synthetic import measured
 
 from bench import registry
 from bench.cli import next_steps
-from bench.config.settings import RunSettings
+from bench.config.settings import RunSettings, load
 from bench.model.recognition import Recognition, StepKind, StepSource
 from bench.model.result import Result
 from bench.model.spec import LOOPS, Script
@@ -60,12 +60,12 @@ def test_a_script_whose_step_is_one_function_has_the_levels_below_its_input(tmp_
 
 @pytest.mark.parametrize("kind", ["fit", "updates"])
 def test_an_explanation_is_suggested_for_a_script(kind: StepKind, tmp_path: Path) -> None:
-    (command, _), *_ = next_steps.after_measuring([trial(kind)], "train.py", tmp_path)
+    (command, _), *_ = next_steps.after_measuring([trial(kind)], "train.py", load(output=str(tmp_path)))
     assert command == "devbench explain train.py -- --epochs 2"
 
 
 def test_an_explanation_of_a_module_names_it_as_python_does(tmp_path: Path) -> None:
     first = trial("fit")
     first.spec = first.spec.model_copy(update={"script": Script(module="train")})
-    (command, _), *_ = next_steps.after_measuring([first], "-m train", tmp_path)
+    (command, _), *_ = next_steps.after_measuring([first], "-m train", load(output=str(tmp_path)))
     assert command == "devbench explain -m train"

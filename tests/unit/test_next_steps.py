@@ -36,15 +36,15 @@ def test_a_run_is_followed_by_explain_compare_and_report(tmp_path: Path, capsys:
     assert all(words[1] in app.COMMANDS for words in commands)
 
 
-def test_explain_is_suggested_for_the_case_and_backend_of_the_first_result(tmp_path: Path) -> None:
+def test_explain_is_suggested_for_the_case_the_backend_and_the_parameters_of_the_first_result(tmp_path: Path) -> None:
     small = measured("1", [0.1], case="small", backend="cuda")
-    (command, _), *_ = next_steps.after_measuring([small], "tabular", tmp_path)
-    assert command == "devbench explain tabular --case small --backend cuda"
+    (command, _), *_ = next_steps.after_measuring([small], "tabular", load(output=str(tmp_path), param={"batch": "64"}))
+    assert command == "devbench explain tabular --case small --backend cuda --param batch=64"
 
 
 def test_no_command_is_suggested_for_failed_results(tmp_path: Path) -> None:
     failed = result(status="failed", summary=Summary(), samples=[])
-    assert next_steps.after_measuring([failed], "cifar", tmp_path) == []
+    assert next_steps.after_measuring([failed], "cifar", load(output=str(tmp_path))) == []
 
 
 def test_an_interruption_before_anything_is_measured_shows_no_table(

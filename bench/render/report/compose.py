@@ -77,7 +77,7 @@ def _session(entries: ChapterEntries, results: Sequence[Result]) -> str:
         specs = numbers.count(len(results), "spec")
         if all(result.interleaved for result in results):
             return f"{specs}, interleaved in {trials}."
-        return f"{specs}, whole processes alternating in {trials}."
+        return f"{specs}, whole processes alternated in {trials}."
     if len(results) > 1:
         return f"{len(results)} results, measured separately. Changes of the machine in between affect their ratios."
     return "Measured alone."
@@ -97,7 +97,7 @@ def _about(selection: Selection) -> tuple[str, ...]:
 
 def _all_results(selection: Selection) -> Table | None:
     """Return a row for each result, newest first; None if each has a chapter."""
-    if not selection.repeated and not selection.omitted:
+    if not selection.repeated and not selection.omitted and not any(entries.hidden for entries in selection.chapters):
         return None
     newest = selection.entries[: -MAX_ROWS - 1 : -1]
     total = len(selection.entries)

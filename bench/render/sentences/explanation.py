@@ -122,7 +122,7 @@ def outlook(explanation: Explanation) -> list[str]:
         return lines
     if explanation.answer and most.value > 1 + NOTABLE:
         lines.append(
-            f"While the computing stays as it is, no more than {numbers.times(most)} as fast is possible (loop "
+            f"Without faster computing, no more than {numbers.times(most)} as fast is possible (loop "
             f"{explanation.lowest_level})."
         )
     return lines

@@ -145,7 +145,7 @@ def _verdicts(
             ]
         yield from (Text(wrapped(line, width, 2)) for line in lines)
     if comparisons and not all(result.interleaved for result in group):
-        yield Text(wrapped("Whole processes alternated, because memory cannot hold a whole trial.", width))
+        yield Text(wrapped("Memory cannot hold all workers of a trial at once, so whole processes alternated.", width))
 
 
 def _messages(all_messages: Sequence[Message], verbose: bool, width: int) -> Iterator[RenderableType]:

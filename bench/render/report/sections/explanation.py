@@ -40,7 +40,7 @@ def sections(explanation: Explanation, threshold: float) -> list[Section]:
         shown.append(_own_step(explanation))
     if explanation.findings:
         shown.append(_findings(explanation))
-    if explanation.gains:
+    if explanation.gains or explanation.untried:
         shown.append(_what_ifs(explanation, threshold))
     if explanation.roofline is not None:
         shown.append(_roofline(explanation.roofline, explanation.lowest_level))
@@ -80,7 +80,7 @@ def _ladder(explanation: Explanation) -> Section:
     rows.append(Row(name, (share, numbers.time(explanation.rest_seconds), explanation.lowest_level, what, "")))
     head = ("part", "share of a step", "time per step", "levels", "what it is", "fix")
     caption = (
-        f"Parts of a step, measured in {numbers.count(explanation.trials, 'trial')}; the 95% intervals hold together"
+        f"Parts of a step, measured in {numbers.count(explanation.trials, 'trial')}; all intervals together have 95% confidence"
     )
     figure = Figure(
         "The parts of a step, from the program as written down to the lowest level, with 95% intervals. "
@@ -127,6 +127,8 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
     head = ("what-if", "verdict", "time ratio", "per", "cause", "option")
     caption = f"What-ifs, each compared with the loop {explanation.what_if_loop} without it"
     notes = tuple(Message("note", plain(line)) for line in wording.untried(explanation))
+    if not gains:
+        return Section("What-ifs", notes, brief=True)
     table = Table(caption, head, tuple(_gain(name, gain) for name, gain in gains))
     if not points:
         return Section("What-ifs", (table, *notes), brief=True)
