@@ -20,6 +20,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class _SignalState:
     """What the handler shares with `uninterrupted`. Only the main thread handles signals, so one state is enough."""
 
+    handled = False
     depth = 0
     pending: int | None = None
 
@@ -28,9 +29,9 @@ class _SignalState:
 def interruptible() -> Iterator[None]:
     """Raise `Interrupted` on the first SIGINT or SIGTERM, and ignore those after it so that clean-up can finish.
 
-    Outside the main thread, signals cannot be handled and nothing changes.
+    Outside the main thread, signals cannot be handled and nothing changes. Nor does a block within another one.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if _SignalState.handled or threading.current_thread() is not threading.main_thread():
         yield
         return
 
@@ -42,9 +43,11 @@ def interruptible() -> Iterator[None]:
         _SignalState.pending = signum
 
     previous = {number: signal.signal(number, stop) for number in SIGNALS}
+    _SignalState.handled = True
     try:
         yield
     finally:
+        _SignalState.handled = False
         for number, handler in previous.items():
             signal.signal(number, handler)
 

@@ -61,7 +61,7 @@ def break_even(
     cost = Contrast.of(starts[0], starts[1], paired)  # how much more the other's start costs
     gain = Contrast.of(equal_steps[1], equal_steps[0], paired)  # what the other saves with each step
     estimate = BreakEven(winner="none", start_seconds=cost.interval())
-    _add_whole_training(estimate, base, other, same_steps=examples is None)
+    _add_whole_training(estimate, base, other, factor)
     if gain.interval().may_be_zero and not (gain.n == 1 and _saves(gain, paired_contrast(base, other), factor)):
         return estimate
     estimate.winner = "other" if gain.mean > 0 else "base"
@@ -89,7 +89,7 @@ def break_even(
         estimate.examples = stats.scale(crossing, examples[0])
     else:
         estimate.steps = crossing
-    length = steps_per_epoch(usable_samples(base)) or factor * steps_per_epoch(usable_samples(other))
+    length = steps_per_epoch(usable_samples(base)) or steps_per_epoch(usable_samples(other)) / factor
     estimate.epochs = stats.scale(crossing, 1 / length) if length else None
     return estimate
 
@@ -110,27 +110,33 @@ def _last(is_behind: Callable[[float], bool], end: float) -> float:
     return end
 
 
-def _add_whole_training(estimate: BreakEven, base: Result, other: Result, same_steps: bool) -> None:
+def _add_whole_training(estimate: BreakEven, base: Result, other: Result, factor: float) -> None:
     """Add the time of the whole training from a cold start, if its number of steps is known.
 
     Args:
         estimate: the break-even that receives it.
         base: the baseline.
         other: the other result.
-        same_steps: whether a step holds equally many examples on both sides. If so, both times are for the same number
-            of steps: the smaller of the two, because one training may stop by itself or set data aside for validation.
+        factor: steps of the other with as many examples as a step of the base. If it is 1, both times are for the same
+            number of steps: the smaller of the two, because one training may stop by itself or set data aside for
+            validation.
     """
-    counts = [result.projection.steps for result in (base, other) if result.projection]
-    if not counts:
+    counts = [result.projection.steps if result.projection else None for result in (base, other)]
+    first, second = counts
+    if first is None and second is None:
         return
-    fewest = min(counts)
-    steps = [fewest if same_steps or not result.projection else result.projection.steps for result in (base, other)]
+    steps = [
+        first if first is not None else round((second or 0) / factor),
+        second if second is not None else round((first or 0) * factor),
+    ]
+    if factor == 1:
+        steps = [min(steps)] * 2
     trainings = [
         project(result, cold_starts(usable_samples(result)), count)
         for result, count in zip((base, other), steps, strict=True)
     ]
     if all(trainings):
-        estimate.training_steps = fewest if steps[0] == steps[1] else None
+        estimate.training_steps = steps[0] if steps[0] == steps[1] else None
         estimate.training_seconds = [training.total_seconds.value for training in trainings if training]
 
 
@@ -166,7 +172,7 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
     t = min(above, below, key=lambda contrast: contrast.freedom).quantile()
     g = t * t * below.variance / below.mean**2
     if g >= 1:  # the interval of the denominator at this quantile contains 0
-        least = max(0.0, above.mean - t * math.sqrt(above.variance)) if below.mean > 0 else 0.0
+        least = max(0.0, math.copysign(1.0, below.mean) * above.mean - t * math.sqrt(above.variance))
         most = abs(below.mean) + t * math.sqrt(below.variance)
         return Interval(value=ratio, low=least / most, high=None, n=min(above.n, below.n))
     centre = (ratio - g * covariance / below.variance) / (1 - g) if below.variance else ratio

@@ -152,6 +152,7 @@ def _environment(base: Result, other: Result) -> Iterator[Difference]:
             yield Difference(name=name, base=left[name], other=right[name], kind="context")
     """Yield differences in the checks (same-answer, first losses, placement) and in the status."""
 
+
 def _checks(base: Result, other: Result) -> Iterator[Difference]:
     """Yield what makes the times of a result meaningless: a failed same-answer or placement check."""
     left, right = base.status, other.status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -39,7 +40,10 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
     paired = contrast is not None
     ratio = _scale(_ratio(base, other, contrast, typical_step), factor)
     word = verdict(ratio, threshold)
-    prior_freedom = contrast.prior_freedom if contrast is not None else 0.0
+    needed = None
+    if ratio is not None and word == "undecided":
+        prior_freedom = contrast.prior_freedom if contrast is not None else 0.0
+        needed = units_for_verdict(ratio, threshold, prior_freedom, None if paired else _freedom(base, other))
     by_mean = _scale(_ratio(base, other, paired_contrast(base, other, mean_ratio), mean_step), factor)
     labels = _labels(base, other, diffs)
     return Comparison(
@@ -53,7 +57,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
         mean_ratio=by_mean,
         mean_verdict=verdict(by_mean, threshold),
         threshold=threshold,
-        needed_units=units_for_verdict(ratio, threshold, prior_freedom) if ratio and word == "undecided" else None,
+        needed_units=needed,
         phases=_phases(base, other, paired),
         break_even=break_even(base, other, paired, _unequal_examples(base, other)) if trainings else None,
         differences=diffs,
@@ -74,6 +78,13 @@ def _ratio(base: Result, other: Result, paired: stats.Contrast | None, single: S
         return paired.ratio()
     first, second = (list(process_values(result, single).values()) for result in (base, other))
     return stats.independent_ratio(first, second)
+
+
+def _freedom(base: Result, other: Result) -> float:
+    """Return the degrees of freedom of Welch's interval of the ratio."""
+    sides = [process_values(result, typical_step).values() for result in (base, other)]
+    first, second = ([math.log(seconds) for seconds in side] for side in sides)
+    return stats.Contrast.independent(first, second).freedom
 
 
 def _scale(ratio: Interval | None, factor: float) -> Interval | None:

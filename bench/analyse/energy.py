@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from bench.analyse.samples import usable_samples
 from bench.backends import capabilities
 from bench.model.result import Result
 
@@ -19,7 +20,7 @@ def joules_per_step(result: Result) -> float | None:
     """
     gpu = capabilities(result.spec.backend).gpu
     per_step = []
-    for sample in result.samples:
+    for sample in usable_samples(result):
         telemetry = sample.telemetry
         blocks = [block for series in sample.series if series.name == "step" for block in series.blocks]
         steps = sum(block.steps for block in blocks)

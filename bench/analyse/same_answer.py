@@ -36,7 +36,7 @@ def check_same_answer(results: Sequence[Result]) -> None:
         base = next(((r, s) for r, s in bases if same_computation(r, result)), None)
         if base is None:
             bases.append((result, sample))
-        elif not losses_agree(base[1], sample):
+        elif result.failure is None and not losses_agree(base[1], sample):
             own, others = (", ".join(f"{loss:.6g}" for loss in s.first_losses) for s in (sample, base[1]))
             result.failure = Failure(
                 kind="same-answer",

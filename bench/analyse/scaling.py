@@ -225,7 +225,7 @@ def _shares(columns: Mapping[PartName, Sequence[float]], totals: Sequence[float]
     if not totals:
         return []
     whole = statistics.fmean(totals)
-    estimates = {name: stats.arithmetic(values) for name, values in columns.items()}
+    estimates = {name: stats.arithmetic(values, differences=name != "ideal") for name, values in columns.items()}
     return [ScalingPart(name=name, seconds=each, share=each.value / whole) for name, each in estimates.items()]
 
 
@@ -247,7 +247,10 @@ def _add_bounds(study: ScalingStudy, levels: _Levels) -> None:
 
 
 def _fastest(sizes: Sequence[Size]) -> int | None:
-    """Return the number of workers with the highest speed-up. None if the intervals of others reach its interval."""
+    """Return the number of workers with the shortest training. None if it is not settled which steps are fastest.
+
+    A training with faster steps may take longer, because its start does.
+    """
     rated = sorted((size for size in sizes if size.speed_up), key=lambda s: s.speed_up.value if s.speed_up else 0.0)
     if not rated:
         return None
@@ -256,7 +259,8 @@ def _fastest(sizes: Sequence[Size]) -> int | None:
     low = best.low if best else None
     if low is None or any(other is None or other.high is None or other.high >= low for other in others):
         return rated[-1].workers if len(rated) == 1 else None
-    return rated[-1].workers
+    trainings = {size.training_seconds: size.workers for size in rated if size.training_seconds is not None}
+    return trainings[min(trainings)] if len(trainings) == len(rated) else rated[-1].workers
 
 
 def _break_even(levels: _Levels, sizes: Sequence[Size]) -> dict[str, int]:

@@ -83,12 +83,17 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
     )
 
 
-def arithmetic(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+def arithmetic(values: Sequence[float], confidence: float = CONFIDENCE, differences: bool = False) -> Interval:
     """Return the arithmetic mean with Student's t interval, for quantities that add up or may be zero.
 
     If all values are positive, the interval is computed on the logarithm of the mean (delta method), so that its
     bounds are positive. It differs from the plain interval only if it is wide. If the smallest value is 0, the lower
     bound is at least 0.
+
+    Args:
+        values: At least one.
+        confidence: Level of the interval.
+        differences: Whether the values are differences. Their mean may be 0 even if all of them are positive.
 
     Returns:
         An interval without bounds if there is one value only.
@@ -101,9 +106,10 @@ def arithmetic(values: Sequence[float], confidence: float = CONFIDENCE) -> Inter
         return Interval(value=centre, n=1, confidence=confidence)
     half = t_quantile(len(values), confidence) * math.sqrt(variance(values)) / math.sqrt(len(values))
     low, high = centre - half, centre + half
-    if min(values) > 0:
+    least = -math.inf if differences else min(values)
+    if least > 0:
         low, high = centre * _exp(-half / centre), centre * _exp(half / centre)
-    elif min(values) == 0:
+    elif least == 0:
         low = max(0.0, low)
     return Interval(value=centre, low=low, high=high, n=len(values), confidence=confidence, **_range(values))
 

@@ -11,11 +11,12 @@ from bench.analyse import stats
 from bench.analyse.compare import step_ratio
 from bench.analyse.pairing import pairs_within_group
 from bench.analyse.verdict import verdict
+from bench.analyse.warnings import DISTURBANCES
 from bench.model.interval import Interval
 from bench.model.result import Result, ResultWarning, Summary
 from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep
 
-DISTURBED = ("load", "stolen", "throttled", "unsettled", "shared-gpu", "clocks", "temperature", "not-interleaved")
+DISTURBED = (*DISTURBANCES, "shared-gpu", "not-interleaved")
 """Keys of the warnings about disturbances, because of which the results of a study may not be comparable."""
 
 

@@ -91,10 +91,10 @@ class Epochs:
         return (self.between + partial) / self.length
 
     def first_excess(self) -> float:
-        """Return the extra seconds of the first epoch against a later one, whose start does not count."""
+        """Return the extra seconds of the first epoch against a later one. It has no start, so they may be negative."""
         partial = 0.0 if self.partial is None else self.partial - self.partial_again
         validation = self.first_validation - self.validation if self.validated else 0.0
-        return self.first_end - self.end + validation + partial if self.length else 0.0
+        return self.first_end - self.end - self.start + validation + partial if self.length else 0.0
 
 
 def build_and_fit_seconds(sample: ProcessSample, steps: int) -> float:

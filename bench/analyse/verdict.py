@@ -35,7 +35,9 @@ def verdict(ratio: Interval | None, threshold: float) -> Verdict:
     return "undecided"
 
 
-def units_for_verdict(ratio: Interval, threshold: float, prior_freedom: float = 0.0) -> int | None:
+def units_for_verdict(
+    ratio: Interval, threshold: float, prior_freedom: float = 0.0, freedom: float | None = None
+) -> int | None:
     """Return how many units would settle an undecided verdict, if the ratio stays where it is.
 
     Units are trials, or processes on each side. The interval must become so narrow that it contains no bound of the
@@ -46,6 +48,7 @@ def units_for_verdict(ratio: Interval, threshold: float, prior_freedom: float = 
         ratio: the interval so far.
         threshold: smallest relative difference that matters.
         prior_freedom: degrees of freedom that the interval has beyond those of its units.
+        freedom: degrees of freedom that it has by its units. Default: those of pairs, one less than their number.
 
     Returns:
         None if the interval lacks a bound, if a bound is 0 or infinite, or if more than `MOST_UNITS` would be needed
@@ -60,10 +63,15 @@ def units_for_verdict(ratio: Interval, threshold: float, prior_freedom: float = 
         return ratio.n
     if distance <= 0:
         return None
-    spread = half / quantile(prior_freedom + ratio.n - 1, ratio.confidence) * math.sqrt(ratio.n)
+    each = 1.0 if freedom is None or ratio.n < 2 else freedom / (ratio.n - 1)
+
+    def width(units: int) -> float:
+        return quantile(prior_freedom + each * (units - 1), ratio.confidence)
+
+    spread = half / width(ratio.n) * math.sqrt(ratio.n)
     units = ratio.n
     while units <= MOST_UNITS:  # Student's quantile decreases with the number of units that it determines
-        enough = (quantile(prior_freedom + units - 1, ratio.confidence) * spread / distance) ** 2
+        enough = (width(units) * spread / distance) ** 2
         if enough <= units:
             return units
         units = max(units + 1, min(math.ceil(enough), 2 * units))

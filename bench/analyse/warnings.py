@@ -24,6 +24,9 @@ from bench.model.telemetry import Telemetry
 DAY_SECONDS = 86_400
 """Longest run that a fix suggests."""
 
+DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks", "temperature")
+"""Keys of the warnings about what disturbs a measurement."""
+
 NAMED_OPERATIONS = 5
 """Largest number of misplaced operations that a warning names."""
 
@@ -136,7 +139,8 @@ def _add_early_end_warning(result: Result) -> None:
 def _add_target_warning(result: Result, stop: Stop) -> None:
     if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes") or not stop.trials:
         return
-    precision = "was measured in only one process" if stop.error is None else f"is known {uncertainty(stop.error)}"
+    once = "trial" if stop.error_of == "ratio" else "process"
+    precision = f"was measured in only one {once}" if stop.error is None else f"is known {uncertainty(stop.error)}"
     if stop.error_of == "ratio":
         option, message = (
             "--threshold",

@@ -20,6 +20,9 @@ from bench.worker.protocol import ClusterRun
 PILOT = 5
 """Trials of a pilot. Their variance shows how many trials the target needs."""
 
+BASELINE_PURPOSES = ("level", "what-if", "scale")
+"""Purposes of results that say something only beside the first one."""
+
 Pairs = Callable[[Sequence[Result]], Iterable[tuple[Result, Result]]]
 """The comparisons within a group: pairs of baseline and other."""
 
@@ -90,3 +93,8 @@ class Design:
     deadline: float | None = None
     last_moment: float | None = None
     cluster: Callable[[Spec], ClusterRun] | None = None
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether the results are worth nothing without the first one."""
+        return self.purpose in BASELINE_PURPOSES

@@ -58,7 +58,6 @@ class Session:
         self.design = design
         self.recorder = recorder
         self._plan = {planned.spec.key: planned for planned in group.planned}
-        self._target = settings.threshold if len(group.planned) > 1 else settings.target_error
         self._rng = random.Random(secrets.randbits(64))
         self._start_order: list[Result] = []
         self._decided: set[str] = set()
@@ -159,10 +158,12 @@ class Session:
         start_seconds = time.monotonic() - self._trial_start
         timing = Interleaving(members, self._rng, self.launcher, self._progress)
         timing.run_minimum()
-        accuracy = self._accuracy(timing.results) if len(members) > 1 else None
+        measured = set(map(id, timing.results))  # which are in the order of their starts
+        results = [result for result in self.results if id(result) in measured]
+        accuracy = self._accuracy(results) if len(members) > 1 else None
         if len(members) > 1 and timing.rounds and not (accuracy and accuracy.clear):  # no rounds if all scripts ended
             budget = self._round_budget(start_seconds, timing.seconds)
-            compared = self.design.pairs(timing.results)
+            compared = self.design.pairs(results)
             timing.run_until(rounds.best_rounds(compared, timing.rounds, timing.seconds, start_seconds, budget))
         self._finish(members)
 
@@ -215,7 +216,7 @@ class Session:
         return self._start_order[shift:] + self._start_order[:shift]
 
     def _reason_to_stop(self, trial_seconds: float) -> StopReason | None:
-        if not self._working():
+        if not self._working() or (self.design.needs_baseline and self.results[0].failure is not None):
             return "failed"
         if self.design.drop_decided:
             self._drop_decided()
@@ -241,6 +242,15 @@ class Session:
         if reason is None and deadline is not None and time.monotonic() + trial_seconds > deadline:
             return "max-time"
         return reason
+
+    @property
+    def _target(self) -> float:
+        """The accuracy to reach: of the ratio, or of the step if only one result is left."""
+        return self.settings.threshold if self._is_compared else self.settings.target_error
+
+    @property
+    def _is_compared(self) -> bool:
+        return len(self._working() or self.results) > 1
 
     def _accuracy(self, results: list[Result]) -> stopping.Accuracy | None:
         return stopping.accuracy(results, self._target, self.design.pairs, self.design.confidence)
@@ -297,7 +307,7 @@ class Session:
             error=accuracy.error if accuracy else None,
             target=self._target,
             settled=accuracy is not None and (accuracy.settled or accuracy.decided),
-            error_of="ratio" if len(self.results) > 1 else "step",
+            error_of="ratio" if self._is_compared else "step",
             seconds=self._trials_seconds or self._progress.elapsed,
         )
         conclude(self.results, stop)

@@ -6,6 +6,7 @@ smaller or left out.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -137,7 +138,7 @@ class TimeBudget:
 
     def limit_for(self, levels: int) -> str:
         """Return a time limit that is long enough for so many levels and as much for what-ifs, such as "6m"."""
-        return f"{max(1, round(2 * FEWEST_TRIALS * levels * self.worker_seconds / 60))}m"
+        return f"{max(1, math.ceil(2 * FEWEST_TRIALS * levels * self.worker_seconds / 60))}m"
 
     def _levels_that_fit(self, levels: int, share: float) -> int:
         return next((count for count in range(levels, 0, -1) if self.fits(count, FEWEST_TRIALS, share)), 0)

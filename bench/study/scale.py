@@ -7,6 +7,7 @@ worker and the largest size also run on batches that are ready in memory, which 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -55,7 +56,10 @@ def scale(
         try:
             return study.run()
         except Interrupted as error:
-            document = study.read() if any(map(has_measurements, study.results)) else None
+            document = None
+            if any(map(has_measurements, study.results)):
+                with suppress(RunFailed):  # one worker alone was not measured
+                    document = study.read()
             raise Interrupted(error.signum, study.results, document) from None
 
 

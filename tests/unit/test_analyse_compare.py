@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from dataclasses import replace
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -602,6 +603,17 @@ def test_a_break_even_may_have_no_upper_bound() -> None:
     assert interval.high is None
     assert interval.low is not None
     assert 0 <= interval.low < interval.value
+    exchanged = fieller(replace(cost, mean=-cost.mean), replace(gain, mean=-gain.mean), 0.0)
+    assert (exchanged.low, exchanged.high) == (interval.low, None)
+
+
+def test_the_needed_processes_of_results_measured_apart_have_the_freedom_of_both() -> None:
+    ratio = stats.independent_ratio([1.0, 1.01], [1.0, 1.012])
+    assert ratio is not None
+    as_pairs, of_both = units_for_verdict(ratio, 0.02), units_for_verdict(ratio, 0.02, freedom=1.98)
+    assert as_pairs is not None
+    assert of_both is not None
+    assert of_both > as_pairs
 
 
 def test_two_environments_differ_in_the_packages_that_they_have_and_in_their_versions() -> None:

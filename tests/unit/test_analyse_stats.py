@@ -91,6 +91,12 @@ def test_an_interval_of_no_values_is_an_error() -> None:
         stats.interval([])
 
 
+def test_the_mean_of_positive_differences_may_be_zero() -> None:
+    values = [0.001, 0.005]
+    assert (stats.arithmetic(values).low or 0.0) > 0
+    assert (stats.arithmetic(values, differences=True).low or 0.0) < 0
+
+
 def test_a_time_of_zero_gives_the_arithmetic_mean() -> None:
     assert stats.interval([0.0, 0.2]).value == pytest.approx(0.1)
 

@@ -35,6 +35,24 @@ def test_the_first_signal_raises_with_its_exit_code_and_later_signals_are_ignore
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
 
+def test_a_block_within_another_one_leaves_later_signals_ignored() -> None:
+    cleaned = False
+
+    def work() -> None:
+        nonlocal cleaned
+        with interruptible():
+            try:
+                with interruptible():
+                    signal.raise_signal(signal.SIGINT)
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                cleaned = True
+
+    with pytest.raises(Interrupted):
+        work()
+    assert cleaned
+
+
 def test_an_uninterruptible_block_finishes_before_the_exception_is_raised() -> None:
     blocks: list[str] = []
 

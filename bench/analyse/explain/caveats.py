@@ -8,13 +8,11 @@ from collections.abc import Sequence
 
 from bench.analyse import prior
 from bench.analyse.samples import process_blocks
+from bench.analyse.warnings import DISTURBANCES
 from bench.model.result import Result, ResultWarning
 
 WIDER = 3.0
 """A caveat says that the machine was noisy if intervals are at least this many times as wide as on a quiet machine."""
-
-DISTURBANCES = ("load", "stolen", "throttled", "unsettled", "gpu-busy", "clocks", "temperature")
-"""Warnings about what disturbs a measurement."""
 
 
 def caveats(levels: Sequence[Result]) -> list[str]:

@@ -36,7 +36,8 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
     if len(trials) < 2:
         return
     lines = [_line(sizes, [times[trial] for times in seconds]) for trial in trials]
-    share = stats.arithmetic([fixed / (fixed + sizes[0] * slope) for fixed, slope in lines])
+    shares = [fixed / (fixed + sizes[0] * slope) for fixed, slope in lines]
+    share = stats.arithmetic(shares, differences=True)  # the fixed cost is an extrapolation, and may be 0
     if share.low is None or share.low < MIN_SHARE or min(min(line) for line in lines) <= 0:
         return
     end = stats.interval([(1 - MIN_SHARE) / MIN_SHARE * fixed / slope for fixed, slope in lines])
