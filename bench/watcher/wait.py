@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import RunFailed, SettingsError
-from bench.publish.hub.errors import HubUnavailable
+from bench.publish.hub.errors import HubRefused, HubUnavailable, UnknownToken
 from bench.render import numbers
 
 PAGE = 500
@@ -65,7 +65,7 @@ def outcomes(jobs: Mapping[str, Sequence[str]], get: Get) -> list[RunOutcome]:
 
     Raises:
         HubUnavailable: the hub does not answer.
-        HubRefused: the hub refuses a query, such as one for a result that it does not have.
+        HubRefused: the hub refuses a query for runs, or does not know the token.
     """
     outcomes_of_runs = []
     for job, workloads in jobs.items():
@@ -88,7 +88,7 @@ def wait(jobs: Mapping[str, Sequence[str]], get: Get, seconds: float, log: Calla
 
     Raises:
         RunFailed: a run failed, or has no good result after that time.
-        HubRefused: the hub refuses a query, such as one for a result that it does not have.
+        HubRefused: the hub refuses a query for runs, or does not know the token.
     """
     deadline = time.monotonic() + seconds
     logged: set[RunOutcome] = set()
@@ -141,7 +141,12 @@ def _outcome(name: str, status: Any, get: Get) -> RunOutcome:
     if state != "finished":
         may_retry = state in ("interrupted", "lost")
         return RunOutcome(name, not may_retry, False, f"{state}: {run.get('reason') or 'unknown reason'}")
-    results = [get(f"/api/v1/results/{id_}") for id_ in run["results"]]
+    try:
+        results = [get(f"/api/v1/results/{id_}") for id_ in run["results"]]
+    except UnknownToken:
+        raise
+    except HubRefused as error:  # its sender may still send it
+        return RunOutcome(name, False, False, f"finished, but a result is missing: {error.message}")
     if not results:
         return RunOutcome(name, True, False, "missing: the run ended without a result")
     failed = [result for result in results if result["status"] != "complete"]

@@ -88,6 +88,13 @@ def test_an_end_that_the_watcher_reports_counts_even_if_the_run_started_after_it
     assert state_and_attempt(hub) == ("failed", 1)
 
 
+def test_the_end_of_a_run_replaces_an_interruption_that_the_watcher_saw_first(hub: RunningHub) -> None:
+    send(hub, run(results=["a"]))
+    assert send(hub, run(state="interrupted", observed=True, reason="its Job was deleted")) == "updated"
+    assert send(hub, run(state="finished", results=["a", "b"])) == "updated"
+    assert hub.get("/api/v1/runs/r")["run"]["results"] == ["a", "b"]
+
+
 def test_the_watcher_does_not_replace_the_end_that_a_run_reported(hub: RunningHub) -> None:
     started = STARTED + timedelta(seconds=5)
     send(hub, run(state="finished", started=started))

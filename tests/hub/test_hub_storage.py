@@ -28,6 +28,7 @@ from bench.config.hub_settings import HubSettings
 from bench.errors import DataError, UsageError
 from bench.hub.db import (
     comparisons,
+    edits,
     exchange,
     explanation_queries,
     records,
@@ -383,6 +384,17 @@ def test_an_import_does_not_replace_later_states(database: Database, tmp_path: P
     with database.read() as connection:
         assert explanation_queries.explanation(connection, older.id).label == "newer"
         assert run_queries.run(connection, "r", 0).last_seen == 2_000_000
+
+
+def test_an_import_annotates_a_result_that_the_hub_already_has(database: Database, tmp_path: Path) -> None:
+    put(database, measured("1", [0.1]), 1)
+    edits.annotate(database, "1", edits.Annotations(tags=["nightly"], note="before the upgrade"))
+    exchange.export_to(database, tmp_path / "all.jsonl")
+    edits.annotate(database, "1", edits.Annotations(tags=[], note=""))
+    exchange.import_from(database, tmp_path / "all.jsonl")
+    with database.read() as connection:
+        row = result_queries.result_row(connection, "1")
+    assert (row.tags.split(), row.note) == (["nightly"], "before the upgrade")
 
 
 def test_an_import_skips_a_result_that_differs_from_the_stored_one(database: Database, tmp_path: Path) -> None:

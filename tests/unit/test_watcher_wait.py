@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from bench.errors import RunFailed, SettingsError
+from bench.publish.hub.errors import HubRefused
 from bench.watcher.wait import outcomes, parse_jobs, wait
 
 pytestmark = pytest.mark.once
@@ -31,6 +32,8 @@ class Hub:
         parts = urlsplit(path)
         if parts.path.startswith("/api/v1/results/"):
             name = parts.path.rpartition("/")[2]
+            if name == "late":
+                raise HubRefused("no such result")
             failed = name != "good"
             return {"status": "failed" if failed else "complete", "failure": {"message": name} if failed else None}
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
@@ -51,6 +54,7 @@ def test_arguments_are_jobs_with_their_workloads() -> None:
         (run("a.u.0"), True, True, "1 good result"),
         (run("a.u.0", results=("good", "good")), True, True, "2 good results"),
         (run("a.u.0", results=("good", "no-driver")), True, False, "failed: no-driver"),
+        (run("a.u.0", results=("good", "late")), False, False, "a result is missing: no such result"),
         (run("a.u.0", results=()), True, False, "missing: the run ended without a result"),
         (run("a.u.0", state="failed", reason="OOMKilled"), True, False, "failed: OOMKilled"),
         (run("a.u.0", state="interrupted", reason="Evicted"), False, False, "interrupted: Evicted"),

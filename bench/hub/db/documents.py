@@ -110,7 +110,8 @@ def check_id(document: Result | RunState | Explanation, id_: str) -> None:
 
 
 def _check_time(kind: str, field: str, time: datetime) -> None:
-    if not 0 <= time.timestamp() <= LAST_TIME:
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)  # as `records.microseconds` reads it
+    if not 0 <= aware.timestamp() <= LAST_TIME:
         raise _invalid(kind, field, "the time must lie between 1970 and 9999")
 
 

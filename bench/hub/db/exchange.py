@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -73,7 +74,7 @@ def import_from(database: Database, file: Path) -> int:
             for entry in _read_entries(stream, file):
                 _store(database, entry, file, count + 2)
                 count += 1
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(f"cannot read {file}: {error}", f"Imported {count} documents before the error.") from None
     return count
 
@@ -126,8 +127,8 @@ def _store(database: Database, entry: dict[str, Any], file: Path, line: int) -> 
             body = str(entry["result"]).encode()
             result = documents.result(body)
             documents.check_id(result, result.id)
-            outcome = writes.put_result(database, result, body, time)
-            if outcome == "created" and "annotations" in entry:
+            writes.put_result(database, result, body, time)
+            if "annotations" in entry and not _is_annotated(database, result.id):
                 change = edits.Annotations.parse(json.dumps(entry["annotations"]).encode())
                 edits.annotate(database, result.id, change)
         elif "deleted" in entry:
@@ -145,6 +146,12 @@ def _store(database: Database, entry: dict[str, Any], file: Path, line: int) -> 
         if problem.status == 409:  # the stored result stays
             return
         raise DataError(f"{file}, line {line}: {problem}", problem.hint) from None
+
+
+def _is_annotated(database: Database, id_: str) -> bool:
+    with database.read() as connection:
+        row = result_queries.result_row(connection, id_)
+    return bool(row.tags.strip() or row.note or row.silenced)
 
 
 def _parse_line(line: str, file: Path, number: int) -> dict[str, Any]:

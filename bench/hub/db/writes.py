@@ -124,8 +124,10 @@ def _put_run(connection: Connection, row: dict[str, Any], run: RunState, importe
         return "updated"
     same_id = RUNS.c.id == row["id"]
     replaced = RUNS.c.precedence < row["precedence"]
+    same_rank = RUNS.c.precedence == row["precedence"]
+    if ended and not run.observed:  # the run's own end says more than an interruption that the watcher saw before
+        replaced = or_(replaced, and_(same_rank, RUNS.c.state == "interrupted", RUNS.c.document != row["document"]))
     if not ended:
-        same_rank = RUNS.c.precedence == row["precedence"]
         if imported:
             same_rank = and_(same_rank, RUNS.c.last_seen <= row["last_seen"])
         replaced = or_(replaced, same_rank)

@@ -156,15 +156,15 @@ def _draw(part: Table | Figure | Message) -> Table | Figure | Message:
     return replace(part, draw=lambda: svg)
 
 
-@cache
 def asset(name: str) -> tuple[bytes, str] | None:
     """Return a file that pages load, and its media type; None if there is no such file."""
-    files = {
-        _hashed_name("hub.css"): (_text("hub.css"), "text/css; charset=utf-8"),
-        **{_hashed_name(name): (_text(name), "text/javascript; charset=utf-8") for name in ("live.js", "edit.js")},
-    }
-    content = files.get(name)
-    return (content[0].encode(), content[1]) if content else None
+    return _assets().get(name)
+
+
+@cache
+def _assets() -> dict[str, tuple[bytes, str]]:
+    kinds = {"hub.css": "text/css", "live.js": "text/javascript", "edit.js": "text/javascript"}
+    return {_hashed_name(name): (_text(name).encode(), f"{kind}; charset=utf-8") for name, kind in kinds.items()}
 
 
 @cache

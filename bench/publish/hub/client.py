@@ -56,6 +56,9 @@ BUSY = (429, 500, 502, 503, 504)
 
 ADDRESS_HINT = "Is this the address of a hub?"
 
+PROBLEM = "urn:devbench:problem:"
+"""Start of the type of each problem that a hub answers with."""
+
 FINAL = (409, 413)
 """Statuses after which the hub never accepts the document."""
 
@@ -169,7 +172,8 @@ class Client:
         if answer.status in BUSY:
             verb = "answer" if body is None else "take"
             raise HubBusy(f"the hub {self.hub} cannot {verb} {subject} now: {detail}")
-        error_type = UnknownToken if answer.status == 401 else RefusedForever if answer.status in FINAL else HubRefused
+        is_final = answer.status in FINAL and str(document.get("type", "")).startswith(PROBLEM)  # not a proxy's limit
+        error_type = UnknownToken if answer.status == 401 else RefusedForever if is_final else HubRefused
         raise error_type(
             f"the hub {self.hub} refused {subject}: {detail}", str(document.get("hint") or _hint(answer.status))
         )

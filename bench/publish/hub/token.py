@@ -13,10 +13,16 @@ def token(file: Path | None) -> str | None:
     """Return the token in a file or in the variable. None if there is neither.
 
     Raises:
-        SettingsError: The file cannot be read or holds no token.
+        SettingsError: The file cannot be read or holds no token, or a request cannot carry the token.
     """
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    found = os.environ.get(TOKEN_VARIABLE, "").strip() if file is None else _first(file)
+    if not found.isascii() or not found.isprintable():
+        place = TOKEN_VARIABLE if file is None else str(file)
+        raise SettingsError(f"the token in {place} has a character that no request can carry", "Use printable ASCII.")
+    return found or None
+
+
+def _first(file: Path) -> str:
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
