@@ -1,32 +1,32 @@
 """What-ifs: single changes to a program or its settings that `devbench explain` tries.
 
 Each file in this folder is one what-if, named after the file: `parallel_map.py` is `parallel-map`. A file whose name
-starts with an underscore is not a what-if. The first line of its docstring reads "The what-if `NAME`: …", and the
+starts with an underscore is not a what-if. The first line of its docstring reads "The what-if `NAME`: …". The
 documentation shows the sentence after the colon. Each what-if declares
 
-    ACTS_ON: frozenset[StepPart]               the parts of a step that it can make shorter. If they take little of the
-                                               step, it is not tried.
-    ADVICE: str                                optional: what to write in the program to get the same effect, as a
+    ACTS_ON: frozenset[StepPart]               the parts of a step that it can make shorter. It is not tried if these
+                                               parts take little of the step.
+    ADVICE: str                                optional: what to write in the program for the same effect, as a
                                                sentence. A fix may propose it.
-    REFUTED: str                               optional: what to do if the advice was measured without gain
+    REFUTED: str                               optional: what to do if the advice was tried without gain
 
 A what-if takes one of two forms.
 
-A what-if that tries other values of a setting or parameter holds
+A what-if that tries other values of a setting or parameter defines
 
-    candidates(program) -> Iterator[WhatIf]    the values that make sense for this `Program`
+    candidates(program) -> Iterator[WhatIf]    the values to try for this `Program`
 
-A what-if that changes the program from outside, and that `--change` accepts, holds
+A what-if that changes the program from outside, by the option `--change`, defines
 
     WORDS: str                                 what it does, as a noun phrase
     CAUSE: str                                 the cause of lost time that it removes
-    TESTS_SUSPECT: bool                        optional: whether it tests a suspect by itself, so that it is tried first
-                                               whatever the ladder says
+    TESTS_SUSPECT: bool                        optional: whether it tests a suspect by itself. It is then tried first,
+                                               whatever the ladder shows.
     applies(program) -> bool                   whether it has something to change in this `Program`
 
-with an ADVICE, and at least one of these functions, which the worker calls:
+and ADVICE, and at least one of these functions, which the worker calls:
 
-    change_step(tf, function) -> function      what takes the place of the function that is a script's eager step
+    change_step(tf, function) -> function      what replaces the function that is a script's eager step
     change_dataset(tf, dataset) -> dataset     the changed input pipeline
     change_fit(tf, model, arguments) -> dict   the changed arguments of a call of `fit`, by name; the model may be
                                                changed in place; None if there is nothing to change
@@ -54,20 +54,20 @@ ORDER = (
     "batch", "xla", "dtype", "parallel-map", "cache", "prefetch", "steps-per-execution", "without-callbacks",
     "without-metrics", "graph", "function", "threads", "onednn", "tf32",
 )  # fmt: skip
-"""The order in which what-ifs are tried, and in which the worker applies them. Others follow, by name."""
+"""The order in which what-ifs are tried, and in which the worker applies them. Others follow in the order of names."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """The program that what-ifs are tried on.
+    """The program that what-ifs are tried on, with what is known about it.
 
     Args:
-        spec: its spec.
-        facts: what its workers read from their runs.
+        spec: the program's spec.
+        facts: what its workers have read from their runs.
         compiled: whether XLA compiles it.
         unsupported_dtypes: dtype policies that change nothing in it.
-        own_loop: whether it brings its own loop, so that only the program decides what XLA compiles.
-        device: the device that it ran on. None if it is not known.
+        own_loop: whether the program has its own loop, so that only the program decides what XLA compiles.
+        device: the device that the program ran on. None if it is not known.
     """
 
     spec: Spec
@@ -83,13 +83,13 @@ class WhatIf:
     """One change to try.
 
     Args:
-        words: what it does, as a noun phrase.
-        option: how to ask for it on the command line.
+        words: what the change is, as a noun phrase.
+        option: the command-line option that makes the change.
         cause: the cause of lost time that it removes, if it makes the program faster.
-        update: the fields of the spec that it changes.
-        examples: factor by which the examples of a step grow.
-        name: name of the what-if's file. Of several with one name, only the fastest is combined with others.
-        advice: what to write in the program to get the same effect, as a sentence.
+        update: fields of the spec that it changes, with their new values.
+        examples: factor by which the number of examples of a step grows.
+        name: name of the what-if. Of several with one name, only the fastest is combined with others.
+        advice: what to write in the program for the same effect, as a sentence.
         acts_on: the parts of a step that it can make shorter.
         tests_suspect: whether it tests a suspect by itself.
     """
@@ -110,7 +110,7 @@ class WhatIf:
         return self.examples > 1
 
     def apply(self, planned: Planned) -> Planned:
-        """Return the plan with this what-if. What-ifs that change the program from outside add up."""
+        """Return the plan with this what-if. What-ifs that change the program from outside are added to the plan's."""
         update = dict(self.update)
         if "what_ifs" in update:
             update["what_ifs"] = tuple(dict.fromkeys([*planned.spec.what_ifs, *update["what_ifs"]]))
@@ -138,7 +138,7 @@ def program_changes() -> tuple[str, ...]:
 
 
 def candidates(program: Program) -> list[WhatIf]:
-    """Return the what-ifs that make sense for a program, in the order in which they are tried."""
+    """Return the what-ifs that are worth trying on a program, in the order in which they are tried."""
     what_ifs: list[WhatIf] = []
     for name in names():
         module = load(name)
@@ -155,7 +155,7 @@ def candidates(program: Program) -> list[WhatIf]:
 
 
 def advice(name: str) -> str:
-    """Return what to write in a program to get the effect of a what-if."""
+    """Return what to write in a program for the effect of a what-if."""
     return str(load(name).ADVICE)
 
 
@@ -170,12 +170,12 @@ def tests_suspect(name: str) -> bool:
 
 
 def instead(name: str) -> str:
-    """Return what to do if the advice of a what-if was measured without gain. Empty if nothing is known."""
+    """Return what to do if the advice of a what-if was tried without gain. Empty if nothing is known."""
     return str(getattr(load(name), "REFUTED", ""))
 
 
 def combine(what_ifs: Sequence[WhatIf]) -> WhatIf:
-    """Return several what-ifs as one."""
+    """Return several what-ifs as one, which makes all of their changes."""
     update: dict[str, Any] = {}
     examples = 1.0
     for what_if in what_ifs:

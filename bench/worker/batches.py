@@ -1,6 +1,6 @@
-"""The batches that loops read from a workload's data or inputs. Worker's side only.
+"""The batches that loops take from a workload's data or inputs. Worker's side only.
 
-Inputs always vary. A loop that reads prepared batches cycles through `POOL` different ones, so that TensorFlow cannot
+A loop that reads prepared batches cycles through `POOL` different ones. Because inputs always vary, TensorFlow cannot
 hoist work out of the loop or merge steps.
 """
 
@@ -36,7 +36,11 @@ def cast_float64(tf: Any, parts: tuple[Any, ...], dtype: str) -> tuple[Any, ...]
 
 
 def batches(rig: Rig) -> Iterator[tuple[Any, ...]]:
-    """Yield batches of NumPy arrays without end, in the order of the data. Each is the arguments of a step."""
+    """Yield batches of NumPy arrays without end, in the order of the data. Each holds the arguments of a step.
+
+    Raises:
+        NotApplicable: the workload has no batches.
+    """
     if rig.has("inputs"):
         while True:
             yield rig.inputs()
@@ -66,7 +70,7 @@ def sliced(tf: Any, parts: Any, start: int, stop: int | None) -> Any:
 def pool(rig: Rig) -> list[tuple[Any, ...]]:
     """Return the batches that loops without an input pipeline cycle through, all of one size.
 
-    Of a worker that has others beside it, these are its parts of them.
+    If the data is divided among workers, these are the worker's own parts.
     """
     size = rig.epoch.batches if rig.epoch else POOL
     own = rig.share.of_batches(rig.tf, batches(rig)) if rig.share else batches(rig)
@@ -75,7 +79,7 @@ def pool(rig: Rig) -> list[tuple[Any, ...]]:
 
 
 def is_smaller(tf: Any, batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
-    """Whether a batch is the partial batch: it has another number of examples than the first one."""
+    """Whether a batch is the partial batch, because it has another number of examples than the first one."""
     shapes = [[getattr(part, "shape", None) for part in tf.nest.flatten(each)[:1]] for each in (batch, first)]
     return bool(shapes[0] != shapes[1])
 
@@ -83,7 +87,7 @@ def is_smaller(tf: Any, batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
 def pipeline(rig: Rig) -> Any:
     """Return the workload's data as an endless `tf.data.Dataset` of batches. None if it has no data.
 
-    Of a worker that has others beside it, these are its parts of them. Of arrays, it only reads its own examples.
+    If the data is divided among workers, these are the worker's own parts. Of arrays, only its own examples are read.
     """
     tf, share = rig.tf, rig.share
     if rig.is_dataset:
@@ -114,7 +118,7 @@ def any_shape_of(tf: Any) -> Callable[[Any], Any]:
 
 
 def fit_arguments(rig: Rig, shuffle: bool) -> dict[str, Any]:
-    """Return the arguments with which Keras' `fit` trains on the workload's data, by name.
+    """Return the arguments with which Keras' `fit` trains on the workload's data, by name, without the epochs.
 
     Raises:
         NotApplicable: `fit` cannot take the data.

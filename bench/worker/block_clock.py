@@ -1,4 +1,4 @@
-"""The clock of a block: it can stand still, and leave out what does not belong to the block."""
+"""The clock of a block. It can be paused, and can leave out time that does not belong to the block."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 
 
 class BlockClock:
-    """Measures wall time and CPU time since the start of a block, without the time for which it was paused.
+    """Measures wall time and CPU time, in seconds, since the start of a block. Pauses do not count.
 
     Attributes:
-        start: When the block started, by `time.perf_counter`. It is moved by everything that is left out.
-        paused_seconds: Wall time for which it was paused since the start.
+        start: when the block started, by `time.perf_counter`. Time that is left out moves it later.
+        paused_seconds: wall time of the pauses since the start.
     """
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class BlockClock:
         self.restart()
 
     def restart(self) -> None:
-        """Start a block now."""
+        """Start a new block now."""
         self.paused_seconds = 0.0
         self._cpu_start = time.process_time()
         self.start = time.perf_counter()
@@ -33,15 +33,15 @@ class BlockClock:
 
     @property
     def paused(self) -> bool:
-        """Whether it stands still."""
+        """Whether the clock is paused."""
         return self._paused_at is not None
 
     def pause(self) -> None:
-        """Stand still."""
+        """Pause the clock."""
         self._paused_at = time.perf_counter(), time.process_time()
 
     def resume(self) -> None:
-        """Continue, if it stands still."""
+        """End a pause. Do nothing if the clock is not paused."""
         if self._paused_at is None:
             return
         seconds, cpu_seconds = time.perf_counter() - self._paused_at[0], time.process_time() - self._paused_at[1]
@@ -51,5 +51,5 @@ class BlockClock:
         self._paused_at = None
 
     def leave_out(self, seconds: float) -> None:
-        """Let the block start later, by wall time that does not belong to it."""
+        """Leave out wall time of the current block, in seconds. CPU time is not changed."""
         self.start += seconds

@@ -1,7 +1,7 @@
 """The time of each callback of the program's `fit`. Worker's side only.
 
-Only methods that a callback overrides are wrapped, so Keras still skips the others. A wrapped call costs less than a
-microsecond.
+Only methods that a callback overrides are wrapped, so Keras still skips the others. The wrapper costs less than a
+microsecond per call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EPOCH_METHODS = ("on_epoch_begin", "on_epoch_end")
 """Methods that Keras calls for each epoch."""
 
 NOT_TIMED = ("History",)
-"""Callbacks that Keras adds to every `fit`, and that take no time."""
+"""Callbacks that Keras adds to every `fit`. They take no time."""
 
 
 class CallbackTimer:
@@ -43,7 +43,7 @@ class CallbackTimer:
         self._patch_model(tf.keras.Model)
 
     def read(self, steps: int) -> CallbackTimes | None:
-        """Return what was timed. None if there was no step.
+        """Return what was timed, in seconds per step and per epoch. None if there was no step.
 
         Args:
             steps: steps of every `fit` since the worker started.
@@ -79,7 +79,7 @@ class CallbackTimer:
             setattr(kind, name, self._noting(name, getattr(kind, name)))
 
     def _noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a method of a model that notes which callback calls it."""
+        """Return a wrapper of a model's method that notes which callback calls it."""
 
         @functools.wraps(original)
         def devbench_call(*args: Any, **kwargs: Any) -> Any:
@@ -120,5 +120,5 @@ class CallbackTimer:
 
 
 def _usual(seconds: list[float]) -> float:
-    """Return the usual seconds of what happens once in an epoch. The first time may trace, so it counts only alone."""
+    """Return the median seconds. The first time may trace, so it counts only if it is alone."""
     return statistics.median(seconds[1:] or seconds) if seconds else 0.0

@@ -1,7 +1,7 @@
-"""The worker's connection to its parent: orders in, events out, out of the program's reach.
+"""The worker's connection to its parent: orders in, events out. The program cannot reach it.
 
-The original stdin and stdout move to descriptors of their own. Then descriptor 0 reads nothing and descriptor 1 writes
-to stderr. This happens before TensorFlow or a user's file is imported, so nothing that a program prints or reads can
+The original stdin and stdout move to other descriptors. Then descriptor 0 reads nothing, and descriptor 1 writes to
+stderr. This happens before TensorFlow or a user's file is imported, so nothing that a program prints or reads can
 disturb the connection. `os.dup` and `os.dup2` work the same way on Windows.
 """
 
@@ -21,8 +21,8 @@ class Channel:
     """Receives orders and sends events, one JSON document per line.
 
     Attributes:
-        lines: the lines that arrive.
-        renames: texts to replace in all events, such as the path of a copy by that of the original.
+        lines: the stream from the parent, one order per line.
+        renames: old text to new text, for all events. Example: the path of a copy to the path of the original.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Channel:
         os.dup2(2, 1)
 
     def send(self, event: BaseModel) -> None:
-        """Send one whole event. End this process if the parent is gone."""
+        """Send one event. End this process if the parent is gone."""
         text = event.model_dump_json()
         for old, new in self.renames.items():
             text = text.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1])
@@ -50,13 +50,13 @@ class Channel:
             os._exit(1)
 
     def disconnect(self) -> None:
-        """Send nothing more. For a process that the program forked."""
+        """Send nothing more. A process that the program forked calls this."""
         self._out = os.open(os.devnull, os.O_WRONLY)
 
     def receive(self) -> Order:
         """Wait for the next order. End this process if the parent is gone.
 
-        The process ends at once, without an exception: a program that catches all exceptions would run on.
+        The process ends at once, without an exception, because a program may catch all exceptions and run on.
         """
         line = self.lines.readline()
         if not line:

@@ -1,8 +1,8 @@
-"""Keeps what happens between the epochs of `fit` out of the timed steps, and times it by itself.
+"""Keeps what happens between the epochs of `fit` out of the timed steps, and times it separately.
 
-Validation, callbacks, new iterators, filling buffers and the partial batch belong to an epoch, not to a step. If a
-block contained them, the mean step would depend on how many epochs end in the timed part. So the clock of the timed
-loop stops after the last full step of an epoch, and continues after the first step of the next one. Worker's side only.
+Validation, callbacks, new iterators, filling buffers and the partial batch belong to an epoch, not to a step. If blocks
+contained them, the mean step would depend on how many epochs end in the timed part. So the timed loop's clock stops
+after the last full step of an epoch, and continues after the first step of the next one. Worker's side only.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Clock(Protocol):
 
 @dataclass
 class EpochEnd:
-    """What passes between the steps of two epochs, in seconds.
+    """What happens between the steps of two epochs, in seconds.
 
     Attributes:
-        end: from the last step until the callbacks for the end of the epoch have returned, without validation.
-        start: from there until the first step of the next epoch is done, or begins if that step counts, without
+        end: from the last step until the callbacks for the end of the epoch have returned, without the validation.
+        start: from then until the first step of the next epoch begins or, if that step does not count, is done. Without
             `FitEpochs.iterator_gap`. None if no epoch followed.
-        steps: steps in `start`: those of the first call, if it does not count.
+        steps: steps in `start`: those of the first call if it does not count, otherwise 0.
         validation: the validation that `fit` ran. None if it ran none.
     """
 
@@ -66,12 +66,12 @@ class EpochTimer:
     Args:
         clock: times the steps.
         epochs: follows the epochs.
-        sync: waits until everything that a value depends on is done.
+        sync: waits until all work that a value depends on is done.
         losses: the losses of the first steps.
 
     Attributes:
-        ends: what passed between epochs so far, in their order.
-        partials: seconds of the steps on a partial batch, in their order.
+        ends: what happened between epochs so far, in order.
+        partials: seconds of the steps on a partial batch so far, in order.
     """
 
     def __init__(self, clock: Clock, epochs: FitEpochs, sync: Callable[[Any], float], losses: Losses) -> None:
@@ -89,18 +89,18 @@ class EpochTimer:
 
     @property
     def validations(self) -> list[float]:
-        """Seconds of the validations so far, in their order."""
+        """Seconds of the validations so far, in order."""
         return [end.validation for end in self.ends if end.validation is not None]
 
     def before(self, call: Call) -> None:
-        """Let the clock run, if this call counts."""
+        """Let the clock continue, if this call counts."""
         if call.counts and self._clock.paused:
             if call.first:
                 self._begin(0)
             self._clock.resume()
 
     def after(self, call: Call, value: Any) -> None:
-        """Count a call, or time what it did by itself."""
+        """Count a call. If it does not count as steps, time it separately."""
         clock, self._value = self._clock, value
         if call.counts and not call.first:
             clock.tick(value, call.steps)
@@ -114,13 +114,13 @@ class EpochTimer:
         self._last_step = time.perf_counter()
 
     def ran_out(self) -> None:
-        """Stop the clock: the data ended where no end was expected."""
+        """Stop the clock if it runs, because the data ended earlier than expected."""
         if self._value is not None and not (self._clock.counts_all or self._clock.paused):
             self._clock.pause(self._value)
             self._last_step = time.perf_counter()
 
     def validated(self, seconds: float) -> None:
-        """Record that `fit` ran its validation, which took so many seconds."""
+        """Record that `fit` ran its validation, which took this many seconds."""
         self._validation = seconds
 
     def end_epoch(self) -> None:
@@ -136,7 +136,7 @@ class EpochTimer:
         self._open = True
 
     def end_program(self) -> None:
-        """Record that the program ended by itself. What follows is not the start of an epoch."""
+        """Record that the program ended by itself. No epoch follows the last one."""
         self._open = False
         self._epochs.fresh = self._clock.paused
 
@@ -166,7 +166,7 @@ class EpochTimer:
             send(PhaseEnded(phase="partial_batch_again", seconds=statistics.median(again)))
 
     def _aside(self, call: Call, value: Any) -> None:
-        """Time a call that does not count as a step."""
+        """Time a call that does not count as steps."""
         self._sync(value)
         if call.partial:
             self.partials.append(time.perf_counter() - self._last_step)
@@ -187,7 +187,11 @@ class EpochTimer:
         self._clock.tick(value, call.steps)
 
     def _begin(self, steps: int) -> None:
-        """Record that an epoch has started, with a first call of so many steps that does not count."""
+        """Record that an epoch has started.
+
+        Args:
+            steps: steps of its first call, if that call does not count. Otherwise 0.
+        """
         if self._open:
             seconds = time.perf_counter() - self._ended - self._epochs.iterator_gap
             self.ends[-1].start, self.ends[-1].steps = seconds, steps

@@ -1,4 +1,4 @@
-"""What a workload's `data` returned, and the batches in it. Worker's side only.
+"""The forms in which a workload's `data` returns examples, and their batches. Worker's side only.
 
 Examples are arrays, a `tf.data.Dataset` of batches, or a Keras `PyDataset` (before Keras 3: a `Sequence`). The arrays
 may be nested in tuples, lists and dicts, as in `({"user": u, "item": i}, y)`.
@@ -20,7 +20,7 @@ LONGEST = 200
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Return a batch as the arguments of a step. Lists become tuples, because tf.data makes tensors from lists."""
+    """Return a batch as the arguments of a step. Lists become tuples, because `tf.data` turns lists into tensors."""
     value = without_lists(value)
     return value if isinstance(value, tuple) else (value,)
 
@@ -35,12 +35,12 @@ def without_lists(value: Any) -> Any:
 
 
 def is_py_dataset(tf: Any, data: Any) -> bool:
-    """Whether data are a Keras `PyDataset`, which was called `Sequence` before Keras 3."""
+    """Whether data is a Keras `PyDataset`, which was called `Sequence` before Keras 3."""
     return isinstance(data, getattr(tf.keras.utils, "PyDataset", None) or tf.keras.utils.Sequence)
 
 
 def has_batch_size(tf: Any, data: Any) -> bool:
-    """Whether Keras' `fit` divides data into batches itself, by its `batch_size`."""
+    """Whether Keras' `fit` divides the data into batches itself, by its `batch_size`."""
     return not (data is None or isinstance(data, (tf.data.Dataset, Iterator)) or is_py_dataset(tf, data))
 
 
@@ -76,7 +76,7 @@ def py_dataset_batches(data: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def arrays(tf: Any, data: Any) -> tuple[Any, ...] | None:
-    """Return data as a tuple of arrays, or nested arrays, of equally many examples. None if they are something else."""
+    """Return data as a tuple of arrays or nested arrays, all of the same length. None if it has another form."""
     parts = as_tuple(data)
     leaves = tf.nest.flatten(parts)
     if not leaves or not all(map(_is_array, leaves)):
@@ -94,12 +94,12 @@ def check(tf: Any, data: Any, workload: str, has_batch: bool) -> None:
 
     Args:
         tf: TensorFlow.
-        data: what it returned.
+        data: what `data` returned.
         workload: name of the workload.
         has_batch: whether its `Params` have a batch.
 
     Raises:
-        WorkloadError: it is not in a form that the protocol allows.
+        WorkloadError: the data is not in a form that the protocol allows.
     """
     if isinstance(data, tf.data.Dataset) or is_py_dataset(tf, data):
         return

@@ -17,7 +17,7 @@ LONGEST = 2000
 
 
 class ClusterError(Exception):
-    """Workers cannot train together. `failure` says why."""
+    """Workers cannot train together. `failure` gives the reason."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -28,7 +28,7 @@ class ProgramFailed(Exception):
     """A script ended with an exit code other than 0.
 
     Args:
-        name: its name.
+        name: the script's name.
         code: the exit code.
         lines: the last lines that it wrote to stderr.
     """
@@ -39,7 +39,7 @@ class ProgramFailed(Exception):
 
 
 def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failure:
-    """Return the failure that an exception stands for.
+    """Return the failure that describes an exception.
 
     Args:
         error: the exception.
@@ -62,7 +62,7 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
 
 
 def _hint(error: BaseException, program: Path | None) -> str:
-    """Return a sentence about the lines that follow the message."""
+    """Return a sentence that says where the last lines come from."""
     frames = traceback.extract_tb(error.__traceback__)
     is_library_error = not type(error).__module__.startswith(("builtins", "bench"))
     is_library_error |= any(frame.name == "error_handler" for frame in frames)  # of Keras, which removes inner frames

@@ -1,7 +1,7 @@
 """The epochs of a program's `fit`: which steps are the first or the last of an epoch, and how many the program plans.
 
-Keras tells its callbacks when an epoch starts and ends, and how many steps it has. So nothing is derived from the
-arguments that the call itself does not confirm. Worker's side only.
+Keras tells its callbacks when an epoch starts and ends, and how many steps it has. The arguments of `fit` are used only
+for what Keras does not tell. Worker's side only.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Call:
     Attributes:
         steps: steps that it runs.
         first: whether it is the first of its epoch.
-        last: whether no call of the same kind follows in its epoch.
+        last: whether it is the last full call of its epoch. At most a partial batch, or fewer steps, follow.
         partial: whether it is the step on the partial batch.
-        counts: whether it runs steps like all others. The first call of an epoch may wait for input, and a call with
-            the partial batch or with fewer steps than the others does other work. If an epoch has one full call only,
-            that call counts.
+        counts: whether it runs steps like all others. The first call of an epoch may wait for input, so it does not
+            count, unless it is the only full call. A call with the partial batch or with fewer steps than the others
+            does not count, because it does other work.
     """
 
     steps: int
@@ -51,7 +51,7 @@ class FitPlan:
 
 @dataclass
 class ProgramSteps:
-    """The steps of a run of the program that ended by itself.
+    """The steps of a run of the program that ended by itself, before devbench started it again.
 
     Attributes:
         run: steps that it ran.
@@ -70,12 +70,12 @@ class FitEpochs:
         plans: one for each call of `fit` since the program started.
         run: steps since the program started.
         total: steps since the worker started.
-        first_run: the steps of the program's first run. None until it ended by itself.
-        fresh: whether the next call is the first one of a model or of a program that started again. It may trace, so it
+        first_run: the steps of the program's first run. None until this run ends by itself.
+        fresh: whether the next call is the first of a model or of a program that started again. It may trace, so it
             does not count.
-        iterator_gap: seconds from the creation of an epoch's iterator to its first step. In between, Keras drops the
-            iterator of the epoch before, which may wait.
-        length: the length of every epoch, if the caller of `fit` knows more than Keras. None otherwise.
+        iterator_gap: seconds from the creation of an epoch's iterator to the epoch's first step. In this time, Keras
+            drops the iterator of the epoch before, which may wait.
+        length: the length of every epoch, if devbench calls `fit` and knows more than Keras. None otherwise.
     """
 
     plans: list[FitPlan] = field(default_factory=list)
@@ -105,7 +105,7 @@ class FitEpochs:
 
     @property
     def full_batches_left(self) -> float:
-        """Full batches before the partial batch of the current epoch. Infinite if no partial batch is known."""
+        """Full batches that are left before the partial batch of the epoch. Infinite if no partial batch is known."""
         epoch = self._epoch
         return max(0, epoch.batches - self._position) if epoch and epoch.remainder else math.inf
 
@@ -119,7 +119,7 @@ class FitEpochs:
 
         Args:
             epoch: its length. None if it is not known.
-            epochs_left: epochs of this `fit` from here on, this one included.
+            epochs_left: epochs that are left of this `fit`, including this one.
         """
         plan = self.plans[-1] if self.plans else FitPlan(0, None)
         plan.epochs = plan.epochs or epochs_left
@@ -128,7 +128,7 @@ class FitEpochs:
         self._active, self._position, self.iterator_gap = True, 0, 0.0
 
     def end_epoch(self) -> None:
-        """Record that an epoch ended. Its length is known from now on."""
+        """Record that an epoch ended. If its length was not known, it is now."""
         if self._epoch is None and self._position:
             self._epoch = Epoch(batches=self._position, remainder=0)
             if self.plans:
@@ -136,7 +136,7 @@ class FitEpochs:
         self._active = False
 
     def end_program(self) -> None:
-        """Record that the program ended by itself. It will start again."""
+        """Record that the program ended by itself and will start again."""
         if self.first_run is None:
             self.first_run = ProgramSteps(self.run, self.planned)
         self.plans, self.run, self._epoch, self._active = [], 0, None, False
@@ -181,7 +181,7 @@ def epoch_of_fit(length: tuple[int, int], arguments: dict[str, Any], steps: int 
     Args:
         length: of one pass over the data, by `length_of_pass`.
         arguments: the arguments of the call, by name.
-        steps: steps of an epoch as Keras counts them. None to derive them from the data.
+        steps: steps of an epoch as Keras counts them. None if they follow from the arguments and the data.
     """
     count, remainder = length
     known = steps or int(arguments.get("steps_per_epoch") or 0) or count
@@ -230,7 +230,7 @@ def validated_epochs(arguments: dict[str, Any]) -> float:
 
 
 def training_examples(arrays: list[Any], arguments: dict[str, Any]) -> int:
-    """Return the examples of arrays that a call of `fit` trains on: all that it does not split off for validation."""
+    """Return how many examples of the arrays `fit` trains on: all but those that it splits off for the validation."""
     if not arrays:
         return 0
     split = 0.0 if arguments.get("validation_data") is not None else float(arguments.get("validation_split") or 0.0)

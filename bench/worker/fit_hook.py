@@ -1,6 +1,6 @@
-"""A hook into every `fit`. It wraps the function that `fit` calls for each step, which does not slow the steps.
+"""A hook into every `fit`. It wraps the function that `fit` calls for each step, which hardly slows the steps down.
 
-A batch callback would cost 3 to 6% of a 1 ms step, and makes Keras 3 synchronous. Wrapping the result of
+A batch callback would cost 3 to 6% of a 1 ms step, and would make Keras 3 synchronous. Wrapping the result of
 `make_train_function` costs one call per step and leaves the user's call as it is. The class is patched, so a `fit`
 anywhere in a user's file is observed, with Keras 2.10 and Keras 3.
 """
@@ -25,7 +25,7 @@ from bench.worker.what_ifs import WhatIfs
 
 
 class Observer(Protocol):
-    """Observes the calls of the train function, validations, and the ends of epochs."""
+    """Observes the calls of the train function, the validations and the ends of epochs."""
 
     def before(self, call: Call) -> None:
         """Take note that a call starts."""
@@ -54,19 +54,20 @@ class FitHook:
 
     Attributes:
         model: the model that is trained. None before its first step.
-        iterator: the input iterator of the last step, once no more steps are wanted. None before that: the program owns
-            it and drops it when its epoch ends.
-        make_train_function: Keras' own method, unpatched.
+        iterator: the input iterator of the last step, once no more steps are wanted. None before that, because the
+            program owns the iterator and drops it when its epoch ends.
+        make_train_function: the method of Keras, unpatched.
         train_function: the train function of the latest step, without the wrapper.
-        dataset: the `tf.data.Dataset` that Python iterated over last, outside Keras, which makes some of its own.
+        dataset: the `tf.data.Dataset` that Python iterated over last. Iterations by Keras do not count.
         arguments: arguments of the latest `fit`, by name.
         epochs: the epochs of the program's `fit`.
-        on_step: is called after each step with `(logs, steps)`, if there is no observer.
-        observer: observes the steps and the ends of epochs. None if `on_step` does.
-        passive: whether steps are not observed, because the program yields its own.
-        wanted: returns whether the `fit` that starts now is observed. None if all of them are, unless `passive` is set.
+        on_step: is called after each call of the train function with `(logs, steps)`, if there is no observer.
+        observer: observes steps, validations and the ends of epochs. None if only `on_step` is called.
+        passive: whether steps are not observed. The program may yield its own steps, or its `fit` may not be wanted.
+        wanted: returns whether the `fit` that starts now is observed. None if `passive` decides for all of them.
         callback_timer: times the callbacks.
-        iterator_starts: for each iterator that steps read from, when it was created and when its first step began.
+        iterator_starts: for each iterator that steps read from, the times at which it was created and its first step
+            began, by the clock of `time.perf_counter`.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class FitHook:
     def unobserved(self) -> Iterator[None]:
         """Run devbench's own calls of `fit`, and keep what the hook has learned from the program's calls.
 
-        Their steps count in `FitEpochs.total`.
+        The steps of these calls count in `FitEpochs.total`.
         """
         kept = self.arguments, self.epochs, self.observer, self.on_step, self._pass
         wanted, self.wanted = self.wanted, None
@@ -140,7 +141,7 @@ class FitHook:
         self._tf.keras.Model.fit = fit
 
     def _run_fit(self, original: Callable[..., Any], what_ifs: WhatIfs, model: Any, arguments: dict[str, Any]) -> Any:
-        """Run a `fit` that is observed."""
+        """Run a `fit`, with its what-ifs. It is observed unless `passive` is set."""
         self.arguments = what_ifs.fit(model, arguments)
         if not self.passive:
             self._pass = length_of_pass(self._tf, self.arguments)
@@ -149,7 +150,7 @@ class FitHook:
         return original(model, **self.arguments)
 
     def _patch_evaluate(self) -> None:
-        """Time the validation of `fit`: its calls of `evaluate`, which alone use the cached data of the validation."""
+        """Time the validations of `fit`. Only they call `evaluate` with `_use_cached_eval_dataset`."""
         original, hook = self._tf.keras.Model.evaluate, self
 
         @functools.wraps(original)
@@ -189,7 +190,7 @@ class FitHook:
         self._tf.data.Dataset.__iter__ = iterate
 
     def _patch_callbacks(self) -> None:
-        """Learn from Keras' own list of callbacks when an epoch starts, and when its callbacks have returned."""
+        """Notice when an epoch starts and when its callbacks have returned, by Keras' own list of callbacks."""
         kind, hook = self._tf.keras.callbacks.CallbackList, self
         begin, end = kind.on_epoch_begin, kind.on_epoch_end
 
@@ -222,7 +223,7 @@ class FitHook:
                 return original(iterator)
             if self.model is not model:
                 self._first_step(model)
-            if self._created[0]() is iterator:  # and not that of a validation
+            if self._created[0]() is iterator:  # and not the iterator of a validation
                 self.iterator_starts.append((self._created[1], time.perf_counter()))
                 self.epochs.iterator_gap = time.perf_counter() - self._created[1]
                 self._created = (lambda: None, 0.0)
@@ -251,14 +252,14 @@ class FitHook:
         return train_function
 
     def _first_step(self, model: Any) -> None:
-        """Record the first step of a model. Everything before it was preparation."""
-        if self.model is None:  # only the first start is cold; a program that starts again makes a new model
+        """Record the first step of a model. Everything in `fit` before it is the phase `prepare`."""
+        if self.model is None:  # only the first start is cold: a restarted program has a new model
             self._send(PhaseEnded(phase="prepare", seconds=time.perf_counter() - self._fit_start))
         self.model = model
         self._on_first(model)
 
 
 def steps_per_call(model: Any) -> int:
-    """Return `steps_per_execution` of a compiled model, of Keras 3 or 2.10."""
+    """Return the `steps_per_execution` of a compiled model, with Keras 3 or 2.10."""
     steps = getattr(model, "steps_per_execution", None) or getattr(model, "_steps_per_execution", None) or 1
     return int(steps.numpy()) if hasattr(steps, "numpy") else int(steps)

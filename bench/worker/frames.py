@@ -1,4 +1,4 @@
-"""Which line of the program is being executed, and what it calls. Worker's side only."""
+"""Which line of the program runs, and what it calls. Worker's side only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 WRAPPERS = ("error_handler", "devbench_call")
-"""Functions that Keras, and devbench where it observes calls, put around Keras' own."""
+"""Functions that Keras, and devbench to observe calls, put around methods of Keras. They are not what a line calls."""
 
 WORKER = str(Path(__file__).parent)
 """The folder of the worker's own files."""
@@ -17,7 +17,7 @@ OBSERVERS = (
     *WRAPPERS, "call", "apply", "enter_tape", "take_gradient", "run", "batch", "create", "scope",
     "func_graph_from_py_func",
 )  # fmt: skip
-"""Functions of devbench that it puts around TensorFlow's own. What they call is the program's work."""
+"""Functions that devbench puts around TensorFlow's own. What they call is the program's work."""
 
 
 class SourceLine(NamedTuple):
@@ -25,7 +25,7 @@ class SourceLine(NamedTuple):
 
     Attributes:
         file: the name of its file. Empty if it is the program's own file.
-        line: the line. 0 if none is being executed.
+        line: number of the line. 0 if no line of the program runs.
     """
 
     file: str
@@ -33,11 +33,11 @@ class SourceLine(NamedTuple):
 
 
 class Sources:
-    """The files of the program.
+    """Names the files of the program.
 
     Args:
         own: its own file.
-        others: from the path of another file to its name. Empty if it is not the program's.
+        others: returns the name of another file by its path. Empty if the file is not the program's.
     """
 
     def __init__(self, own: str, others: Callable[[str], str] = lambda path: "") -> None:
@@ -45,21 +45,21 @@ class Sources:
         self._others = others
 
     def name(self, path: str) -> str | None:
-        """Return the name of a file of the program, empty for its own file. None if it is not the program's."""
+        """Return the name of a file. Empty for the program's own file. None if the file is not the program's."""
         if path == self.own:
             return ""
         return self._others(path) or None
 
 
 def call_in(sources: Sources, start: Any = None) -> tuple[SourceLine, str]:
-    """Return the innermost line of the program that is being executed, and the name of the function that it calls.
+    """Return the innermost line of the program that runs, and the name of the function that it calls.
 
     Args:
         sources: the files of the program.
         start: the innermost frame. Default: the caller's.
 
     Returns:
-        Line 0 and an empty name if no line of the program is being executed.
+        Line 0 and an empty name if no line of the program runs.
     """
     frame: Any = start or sys._getframe(1)
     called = ""
@@ -74,7 +74,7 @@ def call_in(sources: Sources, start: Any = None) -> tuple[SourceLine, str]:
 
 
 def is_own_work(frame: Any, sources: Sources) -> bool:
-    """Whether devbench works for itself in a stack, such as when it counts the updates of an optimizer.
+    """Whether a stack shows devbench's own work, such as counting the updates of an optimizer.
 
     Args:
         frame: the innermost frame.

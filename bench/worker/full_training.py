@@ -14,7 +14,7 @@ from bench.worker.timed_loop import Finished
 
 
 def train(rig: Rig, counter: StepCounter) -> Any:
-    """Train to the end and synchronize. Return what the program's training returned, such as a `History`.
+    """Train to the end and synchronize. Return what the program's own training returned, such as a `History`, or None.
 
     Raises:
         NotApplicable: the length of the training is not known.
@@ -42,7 +42,7 @@ def _run(rig: Rig, counter: StepCounter) -> Any:
 
 
 def final_metrics(rig: Rig, returned: Any, counter: StepCounter) -> dict[str, float]:
-    """Return the final metrics, such as loss and accuracy: of the last epoch or step, and from `evaluate`."""
+    """Return the final metrics, such as loss and accuracy: those of the last epoch or step, and those of `evaluate`."""
     metrics = {}
     if hasattr(returned, "history"):
         metrics = {key: float(values[-1]) for key, values in returned.history.items()}

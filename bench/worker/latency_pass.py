@@ -9,8 +9,8 @@ class LatencyPass:
     """Collects the times of single steps, and how long reading a number from the device takes.
 
     Args:
-        steps: Maximum number of steps.
-        seconds: Time limit of all steps together.
+        steps: maximum number of steps.
+        seconds: time limit of all steps together.
     """
 
     def __init__(self, steps: int = 0, seconds: float = 0.0) -> None:
@@ -25,9 +25,9 @@ class LatencyPass:
         """Add a step.
 
         Args:
-            seconds: Its time, with its synchronization.
-            read_seconds: Time of a synchronization alone.
-            counts: Whether the time of the step counts. That of the synchronization always does.
+            seconds: its time, with its synchronization.
+            read_seconds: time of another synchronization alone.
+            counts: whether the time of the step counts. The time of the synchronization always counts.
         """
         self._reads.append(read_seconds)
         if counts:
@@ -39,10 +39,10 @@ class LatencyPass:
         return len(self._steps) >= self._most_steps or sum(self._steps) >= self._limit
 
     def latencies(self, per_call: int) -> list[float]:
-        """Return the seconds of each step without the synchronization.
+        """Return the seconds of each step, without the median cost of a synchronization.
 
         Args:
-            per_call: Number of steps that were issued at once.
+            per_call: number of steps that one call issued.
         """
         floor = statistics.median(self._reads)
         return [max(0.0, seconds - floor) / per_call for seconds in self._steps]

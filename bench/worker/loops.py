@@ -1,4 +1,4 @@
-"""The loops: how steps are driven, each built from what the workload defines. Worker's side only.
+"""The loops: how steps are run. Each is built from what the workload defines. Worker's side only.
 
 A loop is a function of the rig and the timed loop. It issues steps until the timed loop unwinds it.
 """
@@ -28,10 +28,10 @@ def has_own_step(rig: Rig) -> bool:
 
 
 def python_step(rig: Rig) -> Callable[..., Any]:
-    """Return the workload's step as a plain function of one batch: its own, or Keras' `train_step`.
+    """Return the step as a plain function of one batch: the workload's own, or Keras' `train_step`.
 
     Raises:
-        NotApplicable: it has neither.
+        NotApplicable: the workload has neither.
     """
     if has_own_step(rig):
         function: Callable[..., Any] = rig.call("step")
@@ -52,7 +52,7 @@ def python_step(rig: Rig) -> Callable[..., Any]:
 
 
 def total_loss(tf: Any, returned: Any) -> Any:
-    """Return the loss in what a model's `train_step` returned: `loss`, or the sum of everything if it has none."""
+    """Return the loss from what a model's `train_step` returned: `loss`, or the sum of all values if there is none."""
     if not isinstance(returned, Mapping):
         return returned
     if "loss" in returned:
@@ -75,12 +75,15 @@ def graph_step(rig: Rig, example: tuple[Any, ...]) -> Any:
 
 
 def signature(tf: Any, batch: tuple[Any, ...]) -> list[Any]:
-    """Return the shapes and dtypes of a batch, to trace a function for."""
+    """Return the shapes and dtypes of a batch, for which a function is traced."""
     return list(tf.nest.map_structure(lambda part: tf.TensorSpec.from_tensor(tf.convert_to_tensor(part)), batch))
 
 
 def as_written(rig: Rig, timed_loop: TimedLoop) -> None:
-    """Run the author's own loop: a generator of steps, or a call of `fit` that the hook observes."""
+    """Run the author's own loop: a generator of steps, or code that calls `fit`, which the hook observes.
+
+    Without `as_written`, run `fit`, or `step` if the model is not compiled.
+    """
     if not rig.has("as_written"):
         (fit if rig.compiled else step)(rig, timed_loop)
     elif rig.yields:
@@ -129,7 +132,7 @@ def fit(rig: Rig, timed_loop: TimedLoop) -> None:
 
 
 def step(rig: Rig, timed_loop: TimedLoop) -> None:
-    """Run one `tf.function` call per step, fed by the workload's own pipeline."""
+    """Run one call of a `tf.function` per step, fed by the workload's own pipeline."""
     source = pipeline(rig)
     if source is None:
         host_batches(rig, timed_loop)
@@ -149,7 +152,7 @@ def step(rig: Rig, timed_loop: TimedLoop) -> None:
 
 
 def one_step(rig: Rig) -> Any:
-    """Run one more step of the loop `step` or `host-batches`, after it has ended. Return its value."""
+    """Run one more step of the loop `step` or `host-batches`, after the loop has ended. Return the step's value."""
     batch = rig.state.example
     assert batch is not None
     if rig.state.iterator is not None:
@@ -159,7 +162,7 @@ def one_step(rig: Rig) -> Any:
 
 
 def host_batches(rig: Rig, timed_loop: TimedLoop) -> None:
-    """Run one call per step, on batches that are ready in host memory. All that is left of input is the copy."""
+    """Run one call per step, on batches that are ready in host memory. Only their copy is left of the input."""
     rig.what_ifs.check()
     prepared = pool(rig)
     function = graph_step(rig, prepared[0])
@@ -170,7 +173,7 @@ def host_batches(rig: Rig, timed_loop: TimedLoop) -> None:
 
 
 def resident(rig: Rig, timed_loop: TimedLoop) -> None:
-    """Run one call per step, on batches that are on the device already: no input, no copies."""
+    """Run one call per step, on batches that are on the device already. There is no input and no copy."""
     rig.what_ifs.check()
     tf = rig.tf
     with tf.device(rig.ctx.device):
@@ -182,7 +185,7 @@ def resident(rig: Rig, timed_loop: TimedLoop) -> None:
 
 
 def fused(rig: Rig, timed_loop: TimedLoop) -> None:
-    """Run many steps in one graph, on resident batches: one dispatch for all of them."""
+    """Run many steps in one graph, on batches that are on the device already. One call dispatches all of them."""
     rig.what_ifs.check()
     tf = rig.tf
     run_steps, size = fused_function(rig)
@@ -234,7 +237,7 @@ def fused_function(rig: Rig) -> tuple[Any, int]:
 
 
 def probes(rig: Rig, timed_loop: TimedLoop) -> None:
-    """Run the workload's probes, each a series of its own."""
+    """Run the workload's probes, each as a series of its own."""
     rig.what_ifs.check()
     assert rig.probes is not None
     with rig.tf.device(rig.ctx.device):

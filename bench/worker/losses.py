@@ -1,7 +1,7 @@
 """The losses of the first steps, for the same-answer check. Worker's side only.
 
-Keras returns the running mean over the epoch so far, and starts it anew with each epoch of `fit`. What must agree is
-the loss of each step.
+Keras returns the running mean over the epoch so far, and starts again with each epoch of `fit`. What must agree is the
+loss of each step.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ LOSSES = 5
 
 
 class Losses:
-    """Collects what the first steps return.
+    """Collects the values that the first steps return.
 
     Attributes:
-        running_mean: whether they return Keras' running mean.
-        after_each: is called after each of them was added.
+        running_mean: whether the values are Keras' running means.
+        after_each: is called after each value was added.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Losses:
         return len(self._values)
 
     def add(self, value: float) -> None:
-        """Add what the next step returned."""
+        """Add the value that the next step returned."""
         self._values.append(value)
         self.after_each()
 
@@ -40,11 +40,11 @@ class Losses:
         self._starts.add(len(self._values))
 
     def end(self) -> None:
-        """Compare no more losses. On the partial batch, other loops run another step."""
+        """Compare no further losses: from the partial batch on, other loops run other steps."""
         self._compared = min(self._compared, len(self._values))
 
     def compared(self) -> list[float]:
-        """Return the losses of single steps, as far as other loops run the same steps."""
+        """Return the losses of single steps, as far as the other loops run the same steps."""
         losses, count, previous = [], 0, 0.0
         for position, value in enumerate(self._values[: self._compared]):
             count = 1 if position in self._starts else count + 1

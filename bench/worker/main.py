@@ -1,7 +1,7 @@
 """The worker: one process that measures one spec. The session starts it (`bench.session.worker_process`).
 
-It holds TensorFlow and the timed loop, and nothing else: no server, no progress bar, no thread of devbench. The parent
-sends orders, and the worker sends events (`bench.worker.protocol`). It ends when its parent ends.
+The worker holds TensorFlow and the timed loop, and nothing else: no server, no progress bar, no thread of devbench. The
+parent sends orders, and the worker sends events (`bench.worker.protocol`). The worker ends when its parent ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bench.worker.cluster.chief import Cluster
 
 LOST_SECONDS = 5.0
-"""Seconds after an error in which it may turn out that another worker is gone, which is then the cause."""
+"""Seconds to wait after an error for the news that another worker is gone. The loss is then the cause of the error."""
 
 
 def die_with_parent() -> None:
@@ -50,7 +50,7 @@ def die_with_parent() -> None:
 
 
 def enable_crash_report() -> None:
-    """Let Python write its stack to stderr if this process crashes, or if the parent ends it because it hangs."""
+    """Let Python write its stack to stderr if this process crashes, or if it hangs and the parent ends it."""
     import faulthandler
 
     faulthandler.enable()
@@ -61,12 +61,12 @@ def enable_crash_report() -> None:
 
 
 class Worker:
-    """Sets up a spec phase by phase, runs its loop under the timed loop, then runs the diagnosis.
+    """Sets up a spec phase by phase, runs the spec's loop under the timed loop, then runs the diagnosis.
 
     Args:
         channel: the connection to the parent.
         start: the first order.
-        entered: the wall clock when this process was ready to work.
+        entered: when this process was ready to work, in seconds since the epoch (`time.time`).
 
     Attributes:
         phases: reports what the worker is doing.
@@ -101,13 +101,13 @@ class Worker:
         self.measure(rig)
 
     def join(self) -> Any:
-        """Wait for the other workers of the spec. Return this worker as one of them."""
+        """Wait for the other workers of the spec. Return this worker as one of them (a `Member`)."""
         from bench.worker.cluster.chief import gather
         from bench.worker.cluster.member import Member
 
         def end(failure: Failure) -> None:
             self.send(Failed(failure=failure))
-            os._exit(1)  # this process may wait for the lost worker for ever
+            os._exit(1)  # this process may wait for the lost worker forever
 
         assert self.start.cluster is not None
         member = Member(self.spec, self.start.cluster)
@@ -118,10 +118,10 @@ class Worker:
         return member
 
     def measure(self, rig: Any) -> None:
-        """Run the loop of the spec, then the diagnosis.
+        """Run the loop of the spec, then the diagnosis or, with `--full`, the whole training.
 
         Args:
-            rig: the rig. That of a script has its model and data already.
+            rig: the rig. The rig of a script has its model and data already.
         """
         tf = rig.tf
         from bench.worker import loops
@@ -146,7 +146,7 @@ class Worker:
             timed_loop.end_set_up()
             timed_loop.begin()
 
-        def marked() -> bool:  # one call issues many steps, or Keras 2 marks them itself
+        def marked() -> bool:  # one call issues many steps, or Keras 2 marks each itself
             return self.spec.loop == "fused" or (hook.model is not None and tf.keras.__version__.startswith("2."))
 
         timed_loop.profiler = Profiler(tf, rig.ctx.device, marked)
@@ -189,18 +189,18 @@ class Worker:
         self.send(Done())
 
     def precision(self, rig: Any) -> LossPrecision:
-        """Return how exactly the first losses can be expected to agree."""
+        """Return how exactly the first losses are expected to agree with those of other devices."""
         if not getattr(rig.module, "SAME_ANSWER", True):
             return "changed"
-        if rig.member is not None and "GPU" in rig.ctx.device:  # whose products may use fewer bits
+        if rig.member is not None and "GPU" in rig.ctx.device:  # the products of a GPU may use fewer bits
             return "reduced"
         return "reduced" if self.spec.dtype.startswith("mixed") else "exact"
 
     def read_losses(self, rig: Any, timed_loop: TimedLoop, model: Any) -> None:
         """Decide how the losses of single steps are read from what a model's train step returns.
 
-        Keras' own train step returns a running mean. The program as written is left as it is, so its losses are
-        computed from the means. In the other loops, the metrics are reset after each of the first steps.
+        Keras' own train step returns a running mean. The program as written is not changed, so the losses of its steps
+        are computed from the means. In the other loops, the metrics are reset after each of the first steps.
         """
         if self.spec.loop != "as-written":
             timed_loop.losses.after_each = model.reset_metrics
@@ -208,7 +208,7 @@ class Worker:
             timed_loop.losses.running_mean = type(model).train_step is rig.tf.keras.Model.train_step
 
     def drive(self, rig: Any, timed_loop: TimedLoop) -> Finish | None:
-        """Run the loop until the parent wants no more steps. Return its last order; None if a step failed."""
+        """Run the loop until the parent wants no more steps. Return its last order, or None if a step failed."""
         from bench.worker import loops
 
         loop = loops.LOOPS[self.spec.loop]
@@ -268,7 +268,7 @@ def work(entered: float) -> None:
     """Carry out the parent's orders, then end at once, without waiting for TensorFlow to shut down.
 
     Args:
-        entered: the wall clock when this process was ready to work.
+        entered: when this process was ready to work, in seconds since the epoch (`time.time`).
     """
     channel = Channel()
     enable_crash_report()

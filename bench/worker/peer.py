@@ -1,7 +1,7 @@
-"""The process of every worker but the first: it runs the same steps as the first worker, until that one ends.
+"""The process of every worker but the first: it runs the same steps as the first worker, until the first worker ends.
 
-The gradients' reduction keeps the workers in step, so that this process obeys no orders. Where nothing is reduced, a
-worker of the same machine runs freely beside the first one. A worker on another host runs when it is asked for times.
+The all-reduce keeps the workers in step, so this process needs no orders. If nothing is reduced, a worker on the same
+machine runs freely beside the first one, and a worker on another host runs steps only while it is asked for times.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ PATIENCE_SECONDS = 60.0
 """Seconds in which `FEWEST_STEPS` must end. Otherwise no time is reported."""
 
 END_SECONDS = 2.0
-"""Seconds after an error in which it may turn out that the first worker has ended, which is then the cause."""
+"""Seconds to wait after an error for the first worker to end. Its end is then the cause of the error."""
 
 MOST_BLOCKS = 10_000
-"""Most blocks whose times are kept, the latest ones."""
+"""Maximum number of blocks whose times are kept."""
 
 
 class PeerLoop:
-    """Counts the steps of this worker, and times some when it is asked to. A loop uses it as it uses the timed loop.
+    """Counts the steps of this worker, and times some of them on request. A loop uses it like the timed loop.
 
     Args:
         sync: waits until a step is done.
         after_first: is called after each of the first steps.
         on_steady: is called after the last of them.
-        on_demand: whether steps after the first ones wait until times are asked for.
+        on_demand: whether steps after the first ones run only while times are asked for.
 
     Attributes:
-        steps_left: steps that a loop may issue at once.
+        steps_left: steps that a loop may issue with one call.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class PeerLoop:
         """Do nothing. The clock starts when times are asked for."""
 
     def tick(self, value: Any, steps: int = 1) -> None:
-        """Count steps, the last of which returned `value`."""
+        """Count steps, the last of which returned `value`. Wait if no steps are wanted now."""
         if self._first:
             self._first -= 1
             self._sync(value)
@@ -89,7 +89,7 @@ class PeerLoop:
             self._asked.wait()
 
     def report(self) -> float | None:
-        """Return the mean seconds of a step from now on. None if steps take too long. Called by another thread."""
+        """Return the mean seconds of the next steps. None if they take too long. Called by another thread."""
         self._answered.clear()
         self._asked.set()
         return self._step_seconds if self._answered.wait(PATIENCE_SECONDS) else None
@@ -125,7 +125,7 @@ class PeerProcess:
         """Return the order to begin.
 
         Args:
-            file: File that holds it. None if the first worker sends it.
+            file: the file that holds the order. None if the first worker sends it.
         """
         text = Path(file).read_bytes() if file else self._lines.readline()
         message = TO_PEER.validate_json(text)
@@ -153,7 +153,12 @@ class PeerProcess:
 
 
 def run(start: Start, process: PeerProcess) -> None:
-    """Set up as the first worker does, and run steps without end."""
+    """Set up as the first worker does, and run steps without end.
+
+    Args:
+        start: the order to begin.
+        process: the connection to the first worker.
+    """
     from bench.worker import loops
     from bench.worker.start_up import bring_up_tensorflow, build, load_workload
     from bench.worker.synchronize import Synchronizer

@@ -1,4 +1,4 @@
-"""The phases of a worker, reported as they start and end."""
+"""The phases of a worker. Each is reported when it starts and when it ends."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Phases:
         self.current: Activity = "starting"
 
     def enter(self, phase: Activity, note: str = "") -> None:
-        """Report that a phase starts."""
+        """Report that a phase starts. `note` says what the worker does in it."""
         self.current = phase
         self.send(PhaseStarted(phase=phase, note=note))
 
     @contextmanager
     def timed(self, name: Phase) -> Iterator[None]:
-        """Time one phase of setting up and report it."""
+        """Time a phase of setting up, and report when it starts and ends."""
         self.enter(name)
         start = time.perf_counter()
         yield

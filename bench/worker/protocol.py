@@ -22,9 +22,9 @@ from bench.model.sample import FullTraining, LossPrecision
 from bench.model.spec import Spec
 
 BLOCK_SECONDS = 0.08
-"""The shortest block, in seconds.
+"""The shortest time of a block, in seconds.
 
-Its synchronization (about 0.05 ms) and the start after a suspension take less than 1% of it.
+The synchronization at its end (about 0.05 ms) and the start after a suspension take less than 1% of it.
 """
 
 
@@ -38,9 +38,9 @@ class ScriptRun(WorkerMessage):
     """How a worker runs a script.
 
     `file` and `folder` are the script's file and its working folder. If they belong to a copy, `copy_root` is replaced
-    by `original_root` in everything that the worker reports. Without `target`, the worker only counts, for
-    `scout_seconds` after the first step, and reports what it recognized. With `inspect`, it also looks into the steps.
-    `cells` is the code of a notebook, by the names of its cells.
+    by `original_root` in everything that the worker reports. Without `target`, the worker is the scout: it only counts,
+    for `scout_seconds` after the first step, and reports what it recognized. With `inspect`, the scout also looks into
+    the steps. `cells` holds the code of a notebook, by the names of its cells.
     """
 
     file: str
@@ -57,9 +57,9 @@ class ScriptRun(WorkerMessage):
 class ClusterRun(WorkerMessage):
     """How a worker meets the other workers of its spec.
 
-    Without `hosts`, all workers run on this machine. Each is pinned to its entry of `cpus`, and sees its entry of
-    `devices` only. With `hosts`, one for each worker, the others come to `port` of the first within `wait_seconds`.
-    `addresses`, where TensorFlow listens, is filled in when all are there.
+    Without `hosts`, all workers run on this machine. Each is pinned to its entry of `cpus`, and sees only its entry of
+    `devices`. With `hosts`, one for each worker, the others connect to `port` of the first within `wait_seconds`.
+    `addresses`, on which TensorFlow listens, is filled in when all workers are there.
     """
 
     index: int = 0
@@ -74,9 +74,9 @@ class ClusterRun(WorkerMessage):
 class Start(WorkerMessage):
     """The first order: set up for a spec.
 
-    `cluster` is set if the spec has workers. With `full`, train the whole program instead of timing blocks. `script` is
-    set if the spec is a script's. `spawned` is the parent's wall clock just before it started the worker; the time of
-    the interpreter's start is counted from it.
+    `cluster` is set if the spec has workers. With `full`, the worker trains the whole program instead of timing blocks.
+    `script` is set if the spec is a script's. `spawned` is the parent's wall-clock time just before it started the
+    worker, in seconds since the epoch. The start of the interpreter is timed from it.
     """
 
     do: Literal["start"] = "start"
@@ -90,7 +90,7 @@ class Start(WorkerMessage):
 class Go(WorkerMessage):
     """Time `blocks` blocks of one series. Without `steps`, find out how many steps fill a block.
 
-    Before the first block, run `lead` untimed steps, because the caches are cold after a suspension.
+    `lead` untimed steps run before the first block, because the caches are cold after a suspension.
     """
 
     do: Literal["go"] = "go"
@@ -109,7 +109,7 @@ class Latency(WorkerMessage):
 
 
 class Trace(WorkerMessage):
-    """Let TensorFlow's profiler write a trace of `steps` steps into a folder."""
+    """Write a trace of `steps` steps into a folder, by TensorFlow's profiler."""
 
     do: Literal["trace"] = "trace"
     folder: str
@@ -117,11 +117,11 @@ class Trace(WorkerMessage):
 
 
 class Finish(WorkerMessage):
-    """Leave the timed part, run the diagnosis, and end.
+    """Leave the timed part, run the diagnosis and end.
 
     `check_placement` asks for the placement check. `inspect` asks for what only an explanation needs, which takes
-    seconds, and `time_stages` for the times of the pipeline's stages with it. `brief` leaves out what earlier processes
-    of the spec have measured. `time_waits` asks how often epochs wait at their ends.
+    seconds, and `time_stages` also for the times of the pipeline's stages. `brief` leaves out what earlier processes of
+    the spec have measured. `time_waits` asks how often epochs wait at their ends.
     """
 
     do: Literal["finish"] = "finish"
@@ -135,8 +135,8 @@ class Finish(WorkerMessage):
 class PhaseStarted(WorkerMessage):
     """The worker entered a phase.
 
-    `note` says why the phase takes long. With `slow`, this phase and those after it, up to the first steps, may be
-    silent for many minutes.
+    `note` says what the worker does, or why it takes long. With `slow`, the worker may be silent for many minutes, from
+    this phase until the first steps are done.
     """
 
     event: Literal["phase-started"] = "phase-started"
@@ -146,7 +146,7 @@ class PhaseStarted(WorkerMessage):
 
 
 class PhaseEnded(WorkerMessage):
-    """A phase took so many seconds."""
+    """A phase took this many seconds."""
 
     event: Literal["phase-ended"] = "phase-ended"
     phase: Phase
@@ -154,7 +154,10 @@ class PhaseEnded(WorkerMessage):
 
 
 class Ready(WorkerMessage):
-    """The worker is set up and has run the first steps. `series` are the names that `Go` may ask for."""
+    """The worker is set up and has run the first steps. `series` are the names that `Go` may name.
+
+    `bytes` and `floors` describe probes, by the name of their series.
+    """
 
     event: Literal["ready"] = "ready"
     series: list[str]
@@ -163,7 +166,7 @@ class Ready(WorkerMessage):
 
 
 class BlockTimed(WorkerMessage):
-    """One block. `epoch_end_seconds` passed between epochs while it ran. They are not part of `seconds`."""
+    """One block was timed. `epoch_end_seconds` passed between epochs meanwhile, and are not part of `seconds`."""
 
     event: Literal["block"] = "block"
     series: str
@@ -181,7 +184,7 @@ class Latencies(WorkerMessage):
 
 
 class PeersTimed(WorkerMessage):
-    """Seconds of the steps of each other worker over those of this one, timed together, by rising index."""
+    """The step time of each other worker divided by that of this one, timed together. Ordered by index."""
 
     event: Literal["peers-timed"] = "peers-timed"
     step_ratios: list[float]
@@ -196,7 +199,7 @@ class EnvironmentRead(WorkerMessage):
 
 
 class FactsRead(WorkerMessage):
-    """All facts that the worker has read so far. It replaces the previous event of this kind."""
+    """All facts that the worker has read so far. The event replaces earlier ones of its kind."""
 
     event: Literal["facts"] = "facts"
     facts: Facts
@@ -225,7 +228,7 @@ class PlacementChecked(WorkerMessage):
 
 
 class ProfileRead(WorkerMessage):
-    """What the trace of the profiler says."""
+    """The profile, read from the trace of TensorFlow's profiler."""
 
     event: Literal["profile"] = "profile"
     profile: Profile

@@ -1,4 +1,4 @@
-"""The rig of one worker: the workload, its model and its data. Worker's side only."""
+"""The rig of a worker: the workload, its model and its data. Worker's side only."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class LoopState:
-    """What a loop leaves for the diagnosis. A field is None if the loop has no such thing.
+    """What a loop leaves for the diagnosis. A field is None if the loop leaves no such value.
 
     Attributes:
         function: the compiled step, a `tf.function` of one batch; of the loop `fused`, the function of many steps.
         example: the batch that the step was traced for.
         fused_arguments: the arguments with which `function` runs two steps, if the loop is `fused`.
         iterator: the iterator of `tf.data` that feeds the steps.
-        program_steps: steps of the first run of the author's own loop, if it ended by itself.
+        program_steps: steps of the first run of the author's own loop. None until this run ends by itself.
     """
 
     function: Any = None
@@ -46,7 +46,7 @@ class LoopState:
 
 @dataclass
 class Rig:
-    """Everything that a loop needs. A worker sets it up once.
+    """Everything that a loop needs. A worker sets up one rig.
 
     Attributes:
         tf: TensorFlow.
@@ -55,7 +55,7 @@ class Rig:
         p: its parameters.
         ctx: its context.
         send: sends an event to the parent.
-        what_ifs: the what-ifs to apply.
+        what_ifs: applies the what-ifs.
         member: this worker as one of several. None if it is alone.
         model: the workload's model. None if it has none.
         data: the workload's data. None if it has none.
@@ -93,10 +93,11 @@ class Rig:
             return function(**{name: available[name] for name in parameters})
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Return the scope of the program: of its strategy, or of its device. None is set if the program trains itself.
+        """Return the scope to run the program in: that of its strategy, else of its device, or none.
 
-        The device under test is the default device anyway. A scope around the author's training changes what is timed:
-        inside one, the operations of Keras' `fit` that read its iterator run on a GPU, outside it on the host.
+        There is none if the author's own code or `fit` trains, because it changes what is timed: inside a scope, the
+        operations of Keras' `fit` that read its iterator run on a GPU, outside on the host. The device under test is
+        the default device anyway.
         """
         own = self.spec.loop == "as-written" and (self.has("as_written") or self.has("model"))
         if self.strategy is not None:
@@ -112,7 +113,7 @@ class Rig:
 
     @property
     def share(self) -> DataShare | None:
-        """This worker's part of the data. None if it computes all of it."""
+        """This worker's part of the data. None if it computes on all of it."""
         return self.member.share if self.member else None
 
     def has(self, name: str) -> bool:
@@ -120,7 +121,7 @@ class Rig:
         return callable(getattr(self.module, name, None))
 
     def inputs(self) -> tuple[Any, ...]:
-        """Return the arguments of one step from the workload's `inputs`, different at each call."""
+        """Return the arguments of one step from the workload's `inputs`. They differ from call to call."""
         parts = as_tuple(self.call("inputs"))
         if self.spec.dtype != "float64" or self.spec.script is not None:
             return parts

@@ -1,4 +1,4 @@
-"""Imports what a worker imports, and prints the versions. `devbench doctor --env` runs it in that environment."""
+"""Imports what a worker imports, and prints the versions. `devbench doctor --env ENV` runs this file in ENV."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """The worker server: a process that imports TensorFlow once and forks a worker for each request.
 
-An import of TensorFlow takes most of a worker's start. A process that has imported it but has not used it has no thread
-of TensorFlow, no device and no graph, so it can fork (`benchmarks/forked.py`). A worker then sets up its threads, its
-device and its program by itself, as a fresh one does. After the import, /proc/self/task of TensorFlow 2.21 and 2.10
-lists the main thread and the threads of OpenBLAS, which NumPy and SciPy load: none if OMP_NUM_THREADS is 1. OpenBLAS
-ends its threads before a fork and starts them again when they are needed (`pthread_atfork`).
+An import of TensorFlow takes most of a worker's start. A process that has imported TensorFlow but has not used it has
+no thread of TensorFlow, no device and no graph, so it can fork (`benchmarks/forked.py`). A worker then sets up its
+threads, its device and its program itself, as a fresh one does. After the import of TensorFlow 2.21 or 2.10,
+/proc/self/task lists the main thread and the threads of OpenBLAS, which NumPy and SciPy load. With OMP_NUM_THREADS=1,
+OpenBLAS has no threads. It ends its threads before a fork and starts them again when they are needed
+(`pthread_atfork`).
 
 The parent asks for a worker over a socket. A request holds the variables that differ from the server's environment, and
 four descriptors: the worker's stdin, stdout and stderr, and a pipe for its process id and, later, its exit code. The
@@ -43,7 +44,7 @@ class ForkServer:
     """Forks workers until its parent closes the connection.
 
     Args:
-        connection: A socket that keeps the boundaries of messages.
+        connection: a socket that keeps the boundaries of messages.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -59,7 +60,7 @@ class ForkServer:
             request, descriptors, _, _ = socket.recv_fds(self._connection, LONGEST_REQUEST, DESCRIPTORS)
             if not request:
                 os._exit(0)
-            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # until the worker is known to `_reap`
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])  # until `_reap` knows the worker
             server = os.getpid()
             try:
                 pid = os.fork()
@@ -81,7 +82,7 @@ class ForkServer:
         assert sys.platform == "linux"
         os.setsid()
         die_with_parent()
-        if os.getppid() != server:  # the server ended before the kernel knew
+        if os.getppid() != server:  # the server ended before `die_with_parent`
             os._exit(1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
@@ -112,7 +113,7 @@ class ForkServer:
 
 
 def main() -> None:
-    """Import TensorFlow, serve, and become a worker in each process that is forked.
+    """Import TensorFlow and serve. In each forked process, become a worker.
 
     As in a fresh worker, the garbage collector ignores only devbench's own imports, which come before TensorFlow's.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def stages(dataset: Any) -> list[Any]:
-    """Return the datasets of a pipeline, its source first."""
+    """Return the datasets that a pipeline consists of, from its source on."""
     chain: list[Any] = []
     while dataset is not None:
         chain.append(dataset)
@@ -16,10 +16,10 @@ def stages(dataset: Any) -> list[Any]:
 
 
 def dataset_remainder(dataset: Any) -> int:
-    """Return the examples in the partial batch of a `tf.data.Dataset`. 0 if there is none or it is not known.
+    """Return the number of examples in the partial batch of a `tf.data.Dataset`. 0 if there is none or it is unknown.
 
-    It is read from the pipeline: from the elements that enter its last `batch` stage, if no later stage changes the
-    number of batches.
+    It follows from the number of elements that enter the last `batch` stage, if no later stage changes the number of
+    batches.
     """
     chain = stages(dataset)
     last = next((index for index, stage in reversed(list(enumerate(chain))) if hasattr(stage, "_batch_size")), 0)

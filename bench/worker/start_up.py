@@ -25,12 +25,12 @@ def import_tensorflow() -> Any:
 
 
 def bring_up_tensorflow(phases: Phases, spec: Spec, member: Member | None = None) -> tuple[Any, str]:
-    """Run the phases `import` and `device_init`. Return TensorFlow and the device.
+    """Run the phases `import` and `device_init`. Return TensorFlow and the name of the device.
 
-    Everything that a default of the framework would decide is set.
+    All settings are made that would otherwise be left to defaults of TensorFlow.
 
     Args:
-        phases: reports them.
+        phases: reports the phases.
         spec: the spec.
         member: this worker as one of several. None if it is alone.
     """
@@ -68,7 +68,7 @@ def bring_up_tensorflow(phases: Phases, spec: Spec, member: Member | None = None
 
 
 def load_workload(phases: Phases, spec: Spec, tf: Any, device: str, member: Member | None = None) -> Any:
-    """Return the rig with the workload, its parameters and its context, before anything is built.
+    """Load the workload. Return a rig with its parameters and its context, before anything is built.
 
     Args:
         phases: reports the phase.
@@ -93,9 +93,9 @@ def build(phases: Phases, rig: Any, draw_weights: bool) -> float:
     """Run the phases `data` and `build`.
 
     Args:
-        phases: reports them.
+        phases: reports the phases.
         rig: gets the data, the model and the probes.
-        draw_weights: whether the weights are drawn from NumPy, so that they are the same on every device.
+        draw_weights: whether the weights are drawn from NumPy, so that they are the same on all devices.
 
     Returns:
         When `build` started, by the clock of `time.perf_counter`.

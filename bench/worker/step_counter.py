@@ -10,11 +10,11 @@ from bench.worker.protocol import PhaseStarted
 from bench.worker.timed_loop import Finished, TimedLoop
 
 PROGRESS_SECONDS = 5.0
-"""How often a whole training reports its progress."""
+"""Seconds between two reports of the progress of a whole training."""
 
 
 class StepCounter(TimedLoop):
-    """A timed loop that only counts, so that the program runs as its user runs it.
+    """A timed loop that only counts, so that nothing slows the program down.
 
     It reports progress every few seconds, so that the parent does not take a long training for a hung worker.
 
@@ -46,7 +46,7 @@ class StepCounter(TimedLoop):
             self.channel.send(PhaseStarted(phase="training", note=f"step {self.steps_run}"))
 
     def before(self, call: Call) -> None:
-        """Nothing is timed before a call."""
+        """Do nothing."""
 
     def after(self, call: Call, value: Any) -> None:
         """Count a call of the train function."""
@@ -55,17 +55,19 @@ class StepCounter(TimedLoop):
             self._first_steps.append(self._latest_tick)
 
     def ran_out(self) -> None:
-        """The end of the data is nothing special."""
+        """Do nothing."""
 
     def validated(self, seconds: float) -> None:
-        """A validation is part of the end of its epoch."""
+        """Do nothing. A validation is part of the end of its epoch."""
 
     def end_epoch(self) -> None:
         """Remember when the last step of an epoch was issued."""
         self._last_steps.append(self._latest_tick)
 
     def epoch_ends(self, end: float) -> list[float]:
-        """Return, for each epoch, seconds from its last step to the next epoch's first step or the program's end.
+        """Return the seconds between the last step of each epoch and the next epoch's first step or the program's end.
+
+        They are estimates, because nothing is synchronized.
 
         Args:
             end: when the program ended, by the clock of `time.perf_counter`.

@@ -1,9 +1,9 @@
 """Synchronization by reading one number that depends on a whole step. It works on every backend.
 
 `.numpy()` on a value waits for that value only. After a training step, one element of every trainable variable is read
-too, because none of them exists before its update is done. On the CPU the value is enough, unless the program asked for
-asynchronous execution: a call returns when all of it is done. Reading the variables of a 1 ms step as well would cost
-0.7% of a block. TensorFlow's own ways to synchronize are missing in 2.10 or do nothing on DirectML.
+too, because none of them exists before its update is done. On the CPU, the value is enough, because a call returns when
+all of its work is done, unless the program asked for asynchronous execution. Reading the variables of a 1 ms step as
+well would cost 0.7% of a block. TensorFlow's own ways to synchronize are missing in 2.10 or do nothing on DirectML.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Synchronizer:
         device: the device under test. The elements are picked there, so that only one number travels.
 
     Attributes:
-        model: the model whose variables a step changes. None if it changes none.
-        trace_seconds: time spent tracing for this class's own needs.
+        model: the model whose variables a step changes. None if a step changes none.
+        trace_seconds: seconds of traces that this class needs for itself.
     """
 
     def __init__(self, tf: Any, device: str) -> None:
@@ -36,7 +36,11 @@ class Synchronizer:
         self.trace_seconds = 0.0
 
     def sync(self, value: Any) -> float:
-        """Wait for the step that returned `value`, and for every variable of the model that it trains."""
+        """Wait for the step that returned `value`, and for the variables of the model. Return a number from them.
+
+        Raises:
+            WorkloadError: the value holds no number.
+        """
         number = self._last_element(value)
         if self.model is None or (self._on_cpu and self._tf.config.experimental.get_synchronous_execution()):
             return number
@@ -77,7 +81,7 @@ class Synchronizer:
             raise WorkloadError(f"a step returned {value!r:.80}, which is not a number", fix) from None
 
     def prepare(self, model: Any) -> None:
-        """Build what `sync` needs for a model, before a clock runs. Its tracing does not count as the program's."""
+        """Build what `sync` needs for a model, before a clock runs. The trace does not count as the program's."""
         variables = [getattr(v, "value", v) for v in model.trainable_variables] if model.built else []
         if id(model) in self._sums or not variables:
             return
@@ -95,7 +99,7 @@ class Synchronizer:
         self.trace_seconds += time.perf_counter() - start
 
     def _variables(self, model: Any) -> float:
-        """Return the sum of one element of each variable: one call of a graph, one number."""
+        """Return the sum of one element of each variable. This takes one call of a graph, and reads one number."""
         self.prepare(model)
         total = self._sums.get(id(model))
         if total is None:

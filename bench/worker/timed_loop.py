@@ -1,10 +1,10 @@
 """The timed loop. Read this file first: everything that devbench says about time is measured here.
 
-Whatever drives the steps calls `tick(value)` after each step that it issued. Most calls only count. After the last step
-of a block, the block is synchronized by reading a number that depends on all of it, the clock is read, the block is
-reported, and the worker waits for its next order. The clock starts again after that. So a step costs one method call,
-and a block one synchronization. While the other workers of a round run their blocks, the parent suspends this one, so
-its input threads neither work nor fill buffers.
+The code that drives the steps calls `tick(value)` after each step that it issued. Most calls only count. After the last
+step of a block, `tick` synchronizes by reading a number that depends on the whole block, reads the clock and reports
+the block. After the last block of an order, it also waits for the next order. The clock of the next block starts after
+that. So a step costs one method call, and a block one synchronization. While the other workers of a round run their
+blocks, the parent suspends this one, so its input threads neither work nor fill buffers.
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ class TimedLoop:
 
     Args:
         channel: the connection to the parent.
-        sync: waits until everything that a value depends on is done, and returns a number from it.
+        sync: waits until all work that a value depends on is done, and returns a number from it.
         loss: returns the number that must agree on every device.
-        precision: how exactly the losses can be expected to agree.
+        precision: how exactly the losses are expected to agree.
 
     Attributes:
         clock: times the current block.
         losses: the losses of the first steps.
-        on_restart: is called when the program ended.
-        steps_left: steps until the clock is read. A loop that issues several steps at once issues at most this many.
+        on_restart: is called each time the program has ended and starts again.
+        steps_left: steps until the clock is read. A call that issues several steps issues at most this many.
         series: names of the series that can be timed.
         current: the series that is timed now.
-        profiler: traces steps (`bench.worker.diagnose.profiler.Profiler`).
-        trace_seconds: returns the seconds that tracing took so far.
+        profiler: traces steps (`bench.worker.diagnose.profiler.Profiler`). None if nothing is traced.
+        trace_seconds: returns the seconds that tracing has taken so far.
         steps_run: steps in blocks that were reported.
-        issued: steps that were counted, in blocks or not.
-        step_seconds: seconds of a step in the latest block. 0 before the first one.
-        restarts: how often the program ended and was started again.
+        issued: all steps that were counted, including those in no block.
+        step_seconds: seconds of a step in the latest block. 0 before the first block.
+        restarts: how often the program ended and started again.
         finished: what unwound the program. None while it runs.
-        last_value: the latest value, if all steps are only counted (`step_counter`).
+        last_value: the latest value, if steps are only counted (`step_counter`).
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class TimedLoop:
         return self.clock.paused
 
     def end_set_up(self) -> None:
-        """Count what was traced until now towards the phases of setting up."""
+        """Count the tracing so far as part of the phases of setting up."""
         self._trace_seconds_in_set_up = self.trace_seconds()
 
     def begin(self) -> None:
@@ -147,23 +147,23 @@ class TimedLoop:
         self.clock.pause()
 
     def resume(self) -> None:
-        """Let the clock continue."""
+        """Let the clock run again."""
         self.clock.resume()
 
     def discard(self) -> None:
-        """Leave out the current block. The next step does not count either."""
+        """Drop the current block, and do not count the next step."""
         self._restarted, self._from_start = True, False
         self.steps_left = 1
 
     def restart(self) -> None:
         """Record that the program ended and starts again.
 
-        If the clock is paused, the block continues. Otherwise it does not count. A block that started with the program
-        and was not full when the program ended is shortened to the program's length, so that the next one is full. The
-        first step after each start does not count, because it may trace, compile or fill buffers.
+        If the clock is paused, the block continues. Otherwise, the block is dropped. If it also started with the
+        program, the program is shorter than a block, and later blocks get the program's length. The first step after
+        each start does not count, because it may trace, compile or fill buffers.
 
         Raises:
-            WorkloadError: the program is one step long, so that no step would count.
+            WorkloadError: the program has only one step, so no step would count.
         """
         self.restarts += 1
         self.on_restart()
@@ -183,10 +183,10 @@ class TimedLoop:
         Args:
             value: what its last step returned.
             at: when its last step was done, by the clock of `time.perf_counter`. None if that is not known. The
-                unfinished block is then dropped, unless the clock is paused.
+                unfinished block is then dropped.
 
         Raises:
-            WorkloadError: it ended before a step could be timed.
+            WorkloadError: the program ended before a step could be timed.
         """
         self.resume()
         issued = self._steps - self.steps_left
@@ -221,7 +221,7 @@ class TimedLoop:
 
     def _read_loss(self, value: Any) -> None:
         number = self.loss(value)
-        self._check(number)  # `sync` looked at one element only
+        self._check(number)  # `sync` reads only one element
         self.losses.add(number)
 
     def _next_loss(self, value: Any) -> None:

@@ -1,8 +1,8 @@
 """How often TensorFlow traced Python into graphs, and how long that took.
 
-Keras 3 hides its train function in plain Python, so nobody can ask it for its traces. But every trace of every
-`tf.function` calls one function of TensorFlow, in 2.10 as in 2.21. That function is wrapped here, and its outermost
-calls are timed.
+Keras 3 hides its train function in plain Python, so its count of traces cannot be read. But every trace of every
+`tf.function` calls one function of TensorFlow, in 2.10 as in 2.21. devbench wraps this function and times its outermost
+calls.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ LATEST_GRAPHS = 8
 
 
 class Traced(NamedTuple):
-    """A function that TensorFlow traced, or the program's call in which it traced functions of its own.
+    """What TensorFlow traced: a function of the program, or functions of a library that a line of the program called.
 
     Attributes:
-        function: name of the function; of the call, the name of the method that was called.
-        file: its file; of the call, the program's file.
-        line: its line; of the call, the line of the program.
-        is_call: whether it is a call.
+        function: name of the function, or of the method that the line called.
+        file: file of the function or of the line.
+        line: line of the function, or the line that called.
+        is_call: whether a line of the program called the library.
     """
 
     function: str
@@ -41,10 +41,10 @@ class Tracing:
         sources: the program's own files.
 
     Attributes:
-        seconds: time of all traces.
+        seconds: seconds of all traces.
         count: number of traces.
         graphs: the latest graphs.
-        by_function: number of traces of each Python function of the program, and of each call of it.
+        by_function: number of traces, by what was traced.
     """
 
     def __init__(self, sources: Sources) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 
 def draw(model: Any, seed: int) -> None:
-    """Draw the random weights of a model again (Glorot and Bengio 2010, uniform, with Keras' fans).
+    """Draw the random weights of a model again, by Glorot and Bengio (2010): uniform, with Keras' fans.
 
-    Weights that their initializer set to a constant, such as biases and scales, stay as they are.
+    Weights that their initializer set to a constant, such as biases and scales, are not changed.
 
     Args:
         model: a built Keras model.

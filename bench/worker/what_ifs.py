@@ -1,4 +1,4 @@
-"""Apply the what-ifs that a spec names to the program. Worker's side only."""
+"""Applies the what-ifs that a spec names to the program. Worker's side only."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bench.worker.examples import has_batch_size
 
 
 class WhatIfs:
-    """Applies what-ifs, and records which of them changed something.
+    """Applies what-ifs, and records which of them were applied.
 
     Args:
         tf: TensorFlow.
         names: the what-ifs to apply, of `bench.whatif.program_changes()`.
-        xla: whether XLA is to compile Keras models. None if the program decides.
+        xla: whether XLA compiles Keras models. None if the program decides.
         batch: the examples per step of a script's `fit`. None if the script decides.
     """
 
@@ -29,7 +29,7 @@ class WhatIfs:
         self._applied: set[str] = set()
 
     def dataset(self, dataset: Any) -> Any:
-        """Return the input pipeline with its what-ifs."""
+        """Return the input pipeline, changed by the what-ifs."""
         for name, module in self._modules.items():
             if hasattr(module, "change_dataset"):
                 dataset = module.change_dataset(self._tf, dataset)
@@ -37,7 +37,7 @@ class WhatIfs:
         return dataset
 
     def fit(self, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call of `fit`, by name, with their what-ifs. The model is changed in place."""
+        """Return the arguments of a call of `fit`, by name, changed by the what-ifs. The model is changed in place."""
         self.pin_xla(model)
         if self._batch is not None and has_batch_size(self._tf, arguments.get("x")):
             arguments = {**arguments, "batch_size": self._batch}
@@ -53,7 +53,7 @@ class WhatIfs:
         return arguments
 
     def step(self, function: Any) -> Any:
-        """Return a function that is an eager step of a script, with its what-ifs."""
+        """Return the eager step of a script, a function, changed by the what-ifs."""
         for name, module in self._modules.items():
             if hasattr(module, "change_step"):
                 function = module.change_step(self._tf, function)
@@ -61,7 +61,7 @@ class WhatIfs:
         return function
 
     def pin_xla(self, model: Any) -> None:
-        """Decide on XLA for a compiled model, before Keras makes its train function."""
+        """Set XLA of a compiled model as the spec says. Keras must not have made its train function yet."""
         if self._xla is None:
             return
         if hasattr(type(model), "jit_compile"):

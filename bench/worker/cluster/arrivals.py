@@ -1,6 +1,6 @@
-"""The rendezvous: the first worker starts the other workers, or waits for them, and checks that they fit.
+"""The rendezvous: the first worker starts the other workers, or waits for them, and checks that they fit together.
 
-The others run on this machine, as processes that the first worker starts, or on other hosts, from which they connect
+The others run on this machine, as processes that the first worker starts, or on other hosts, and then connect to it
 (`bench.session.cluster_agent`).
 """
 
@@ -21,17 +21,17 @@ from bench.worker.rendezvous.messages import Hello, received
 from bench.worker.rendezvous.ports import free_port, keep_alive, listen
 
 LONGEST_HELLO = 10.0
-"""Seconds in which a host that connects must say which worker it is."""
+"""Seconds in which a host that connects must say which worker it has."""
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A worker that is there and waits for its order.
+    """A worker that has arrived and waits for its order.
 
     Args:
-        hello: what it said first.
+        hello: its first message.
         connection: the connection to it.
-        process: its process, if it runs on this machine.
+        process: its process. None if it runs on another host.
     """
 
     hello: Hello
@@ -39,24 +39,24 @@ class Arrival:
     process: subprocess.Popen[bytes] | None = None
 
     def close(self) -> None:
-        """End the connection, and so the worker."""
+        """End the connection, which ends the worker."""
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
 
 
 def arrivals(run: ClusterRun, count: int) -> list[Arrival]:
-    """Wait until all other workers are there.
+    """Start the other workers, or wait for them, until all have arrived.
 
     Args:
-        run: how they meet.
+        run: how the workers meet.
         count: number of workers, including the first.
 
     Returns:
         The other workers, by rising index.
 
     Raises:
-        ClusterError: a worker does not come, or does not fit the others.
+        ClusterError: a worker does not arrive, or does not fit the others.
     """
     own = installed.tensorflow_version()
     arrived = [*(_arriving(run, count) if run.hosts else _started(count, own))]
@@ -71,7 +71,7 @@ def arrivals(run: ClusterRun, count: int) -> list[Arrival]:
 
 
 def _started(count: int, tensorflow: str) -> Iterator[Arrival]:
-    """Start the other workers on this machine."""
+    """Start the other workers on this machine, and yield each."""
     for index in range(1, count):
         own, theirs = socket.socketpair()
         with theirs:
@@ -82,7 +82,7 @@ def _started(count: int, tensorflow: str) -> Iterator[Arrival]:
 
 
 def _arriving(run: ClusterRun, count: int) -> list[Arrival]:
-    """Wait for the other workers, which come from other hosts."""
+    """Wait for the other workers, which connect from other hosts."""
     for index, host in enumerate(run.hosts):
         _resolve(index, host)
     arrived: dict[int, Arrival] = {}
@@ -102,7 +102,7 @@ def _arriving(run: ClusterRun, count: int) -> list[Arrival]:
                 continue
             connection.settimeout(None)
             keep_alive(connection)
-            if hello.index in arrived:  # it lost its connection, and comes again
+            if hello.index in arrived:  # it lost its connection and connects again
                 arrived[hello.index].close()
             arrived[hello.index] = Arrival(hello, connection)
     return [arrived[index] for index in sorted(arrived)]

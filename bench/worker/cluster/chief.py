@@ -1,6 +1,6 @@
-"""The first worker's side: it lets the other workers begin, and watches them.
+"""The first worker's side of a cluster: it lets the other workers begin, and watches them.
 
-One thread for each waits for its messages, and another one notices if it no longer answers.
+For each other worker, one thread reads its messages, and another one notices if it no longer answers.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from bench.worker.rendezvous.messages import (
 from bench.worker.rendezvous.ports import free_port
 
 QUIET_SECONDS = 8.0
-"""Seconds between two pings of a worker."""
+"""Seconds between an answer of a worker and the next ping."""
 
 UNANSWERED = 12
-"""Seconds without an answer to a ping, counted while this process runs, after which a worker counts as lost."""
+"""Seconds without an answer after which a worker counts as lost. A suspension of this process is at most one second."""
 
 START_SECONDS = 120.0
-"""Seconds until a worker that starts is asked whether it is there."""
+"""Seconds after which a worker that starts is pinged, if its first steps are not done earlier."""
 
 REPORT_SECONDS = 75.0
-"""Seconds in which a worker must report its times."""
+"""Seconds in which the other workers must report their step times."""
 
 
 class Peer:
-    """Another worker, as the first one holds it.
+    """Another worker, as the first worker sees it.
 
     Args:
-        hello: what it said first.
+        hello: its first message.
         connection: the connection to it.
-        process: its process, if it runs on this machine.
+        process: its process. None if it runs on another host.
 
     Attributes:
         steady: is set when its first steps are done.
-        failure: why it is gone. None while it is there.
+        failure: why the worker is gone. None while it is there.
     """
 
     def __init__(self, hello: Hello, connection: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
@@ -76,28 +76,28 @@ class Peer:
             self._connection.sendall(line(message))
 
     def watch(self, on_lost: Callable[[Failure], None]) -> None:
-        """Start the threads that notice if this worker is gone, or no longer answers.
+        """Start the threads that notice if the worker is gone, or no longer answers.
 
         Args:
-            on_lost: is called with the reason, in such a thread.
+            on_lost: is called with the reason, in one of these threads.
         """
         threading.Thread(target=self._read, args=(on_lost,), daemon=True).start()
         threading.Thread(target=self._ping, args=(on_lost,), daemon=True).start()
 
     def ask(self) -> None:
-        """Ask for the time of its steps."""
+        """Ask the worker for the time of its steps."""
         self.send(Report())
 
     def answered(self) -> bool:
-        """Return whether it has answered."""
+        """Return whether the worker has answered."""
         return not self._reports.empty()
 
     def step_seconds(self) -> float | None:
-        """Return the seconds of its steps, if it has answered. None if it has not, or has none."""
+        """Return the seconds of a step. None if the worker has not answered, or if its steps take too long."""
         return None if self._reports.empty() else self._reports.get()
 
     def close(self) -> None:
-        """End the connection, and so the worker."""
+        """End the connection, which ends the worker."""
         self.failure = self.failure or lost("the connection was closed")
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
@@ -120,7 +120,7 @@ class Peer:
         self._lose(failure or self._gone(), on_lost)
 
     def _ping(self, on_lost: Callable[[Failure], None]) -> None:
-        self.steady.wait(START_SECONDS)  # an import may keep its threads busy for long
+        self.steady.wait(START_SECONDS)  # during an import, it may be too busy to answer
         while self.failure is None:
             time.sleep(QUIET_SECONDS)
             self._answered.clear()
@@ -148,10 +148,10 @@ class Peer:
 
 
 class Cluster:
-    """All workers of a spec, as the first one sees them.
+    """The workers of a spec, as the first worker sees them.
 
     Args:
-        run: how they meet. Its addresses are filled in.
+        run: how they meet. `addresses` is filled in.
         peers: the others, by rising index.
     """
 
@@ -160,7 +160,7 @@ class Cluster:
         self.peers = peers
 
     def failure(self, seconds: float) -> Failure | None:
-        """Return why a worker is gone, as far as this is known within some seconds. None if all are there."""
+        """Return why a worker is gone, if that is known within some seconds. None if it is not."""
         deadline = time.monotonic() + seconds
         while self.peers:
             found = next((peer.failure for peer in self.peers if peer.failure is not None), None)
@@ -170,7 +170,7 @@ class Cluster:
         return None
 
     def wait_until_steady(self) -> None:
-        """Wait until the others have done their first steps. For workers that do not wait for each other."""
+        """Wait until the other workers have done their first steps. If nothing is reduced, no step waits for them."""
         for peer in self.peers:
             peer.steady.wait()
 
@@ -180,11 +180,11 @@ class Cluster:
             peer.close()
 
     def step_ratios(self, step: Callable[[], Any], sync: Callable[[Any], float]) -> list[float]:
-        """Return the seconds of each other worker's steps over those of this one, timed at the same time.
+        """Return the step time of each other worker divided by that of this one, timed at the same time.
 
         Args:
             step: runs a step of this worker, and returns its value.
-            sync: waits for the step that returned a value. It is called at both ends, as the others do.
+            sync: waits for the step that returned a value. It is called before and after the steps, as the others do.
 
         Returns:
             Empty if a worker does not answer in time.
@@ -204,7 +204,7 @@ class Cluster:
 
 
 def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Cluster:
-    """Wait for the other workers and let them begin. This worker must begin too, since they wait for each other.
+    """Wait for the other workers and let them begin. Then this worker must begin too, because the others wait for it.
 
     Args:
         spec: the spec. It has workers.

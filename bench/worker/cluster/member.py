@@ -1,4 +1,4 @@
-"""This worker as one of several: the CPUs it may use, its strategy, and its part of the data."""
+"""This worker as one of several: the CPUs that it may use, its strategy, and its part of the data."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bench.worker.protocol import ClusterRun
 
 @dataclass
 class Member:
-    """A worker that trains with others, or is measured beside them.
+    """A worker that trains with others, or is measured together with them.
 
     Args:
         spec: the spec. It has workers.
-        run: how it meets the others. Their addresses are known.
+        run: how the worker meets the others. Its `addresses` must be filled in before `start`.
 
     Attributes:
-        strategy: its strategy of `tf.distribute`. None if it has none, or before `start`.
+        strategy: the worker's strategy of `tf.distribute`. None before `start`, and if the spec asks for none.
     """
 
     spec: Spec
@@ -37,14 +37,14 @@ class Member:
 
     @property
     def share(self) -> DataShare | None:
-        """Its part of the data. None if it computes all of it."""
+        """The worker's part of the data. None if the worker computes on all of it."""
         workers = self.workers
         if workers.count == 1 or workers.strategy == "mirrored":
             return None
         return DataShare(self.run.index, workers.count, workers.scaling)
 
     def confine(self) -> None:
-        """Restrict this process to the CPUs and the device of the worker. TensorFlow must not be imported yet."""
+        """Restrict this process to the CPUs and the device of the worker, before TensorFlow is imported."""
         if sys.platform == "linux" and self.run.cpus:
             replicas = self.workers.strategy == "mirrored"  # all of them run in this process
             own = [cpu for cpus in self.run.cpus for cpu in cpus] if replicas else self.run.cpus[self.run.index]
@@ -54,5 +54,5 @@ class Member:
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
 
     def start(self, tf: Any) -> None:
-        """Make the strategy. TensorFlow must not have run an operation yet."""
+        """Make the strategy, before TensorFlow runs an operation."""
         self.strategy = strategy.make(tf, self.spec, self.run)

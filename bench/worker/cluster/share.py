@@ -1,4 +1,4 @@
-"""The part of the data that one worker computes. All workers together compute each batch once."""
+"""The part of the data that one worker computes on. All workers together use each batch once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DataShare:
     Args:
         index: the worker, from 0.
         count: number of workers.
-        scaling: strong: each worker has a part of every batch. weak: each worker has every `count`-th batch.
+        scaling: strong: each worker gets a part of every batch. weak: each worker gets every `count`-th batch.
     """
 
     index: int
@@ -26,7 +26,7 @@ class DataShare:
     scaling: Scaling
 
     def rows(self, batch: int) -> int:
-        """Return how many examples of a batch this worker computes.
+        """Return how many examples of a batch this worker computes on.
 
         Raises:
             WorkloadError: the batch does not divide among the workers.
@@ -42,13 +42,13 @@ class DataShare:
         return rows
 
     def positions(self, examples: int, batch: int) -> Any:
-        """Return the positions of this worker's examples among all, in order, as a NumPy array.
+        """Return the positions of this worker's examples among all examples, in order, as a NumPy array.
 
         Examples that do not fill a batch for every worker are left out.
 
         Args:
             examples: number of all examples.
-            batch: examples of a batch.
+            batch: number of examples of a batch.
 
         Raises:
             WorkloadError: the batch does not divide among the workers, or there are too few examples.
@@ -66,7 +66,7 @@ class DataShare:
         return positions[:, self.index].reshape(-1)
 
     def of_batches(self, tf: Any, batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Yield this worker's part of batches of NumPy arrays, which have no end. Partial batches are left out."""
+        """Yield this worker's part of endless batches of NumPy arrays. Partial batches are left out."""
         first = next(batches)
         size = len(tf.nest.flatten(first)[0])
         rows = self.rows(size)
@@ -79,10 +79,9 @@ class DataShare:
             yield tf.nest.map_structure(lambda part: part[start : start + rows], batch)
 
     def of_dataset(self, tf: Any, dataset: Any) -> Any:
-        """Return this worker's part of a `tf.data.Dataset` of batches, which has no end. Partial batches are left out.
+        """Return this worker's part of an endless `tf.data.Dataset` of batches. Partial batches are left out.
 
-        Every worker reads the whole dataset once, as under `AutoShardPolicy.DATA`. The size of the first batch is that
-        of a full one.
+        Every worker reads the whole dataset, as under `AutoShardPolicy.DATA`. The first batch must be a full one.
         """
         message = f"the batch does not divide among {self.count} workers"
 

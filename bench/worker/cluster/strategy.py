@@ -15,19 +15,22 @@ from bench.worker.losses import LOSSES
 from bench.worker.protocol import ClusterRun
 
 HEARTBEAT_SECONDS = 3600
-"""Seconds of silence after which TensorFlow gives up a worker. devbench suspends workers, and watches them itself."""
+"""Seconds of silence after which TensorFlow gives up a worker: very long, because devbench suspends workers.
+
+devbench itself watches the workers (`bench.worker.cluster.chief`).
+"""
 
 REGISTER_SECONDS = 120
-"""Seconds in which the workers' TensorFlow must have found each other. All processes run by then."""
+"""Seconds in which the workers' TensorFlow must find each other. By then, all processes run."""
 
 
 def make(tf: Any, spec: Spec, cluster: ClusterRun) -> Any:
     """Return the strategy of a spec's workers. None if the spec asks for none.
 
     Args:
-        tf: TensorFlow, which must not have run an operation.
+        tf: TensorFlow. It must not have run an operation.
         spec: the spec. It has workers.
-        cluster: how this worker meets the others. Their addresses are known.
+        cluster: how this worker meets the others. `addresses` is filled in.
     """
     workers = spec.workers
     if workers is None or workers.strategy == "none":
@@ -50,7 +53,7 @@ def make(tf: Any, spec: Spec, cluster: ClusterRun) -> Any:
 
 
 def _replica_devices(tf: Any, count: int, is_gpu: bool) -> list[str]:
-    """Make a device for each replica available. Return their names.
+    """Make a device available for each replica. Return the names of the devices.
 
     Raises:
         DeviceAbsent: there are fewer GPUs than replicas.
@@ -69,7 +72,7 @@ def _replica_devices(tf: Any, count: int, is_gpu: bool) -> list[str]:
 
 
 def _keep_gradients_apart(tf: Any) -> None:
-    """Let each replica of this process apply its own gradients, so that each trains a model of its own.
+    """Let each replica of this process apply its own gradients, so that each one trains its own model.
 
     Keras 3 reduces the gradients by the context of the replica. Keras 2 has an option for it.
     """
@@ -88,7 +91,7 @@ def _keep_gradients_apart(tf: Any) -> None:
 def _keep_suspended_workers(count: int) -> None:
     """Let TensorFlow's coordination service wait for workers that devbench has suspended.
 
-    TensorFlow has no public function for it. `MultiWorkerMirroredStrategy` leaves a service alone that is configured.
+    TensorFlow has no public function for it. `MultiWorkerMirroredStrategy` keeps a service that is configured already.
     """
     from tensorflow.python.eager import context
 
@@ -112,7 +115,7 @@ def _keep_suspended_workers(count: int) -> None:
 
 
 def distributed(strategy: Any, step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function, such as a step, that runs as the replica of this worker."""
+    """Return a wrapper of a function, such as a step, that runs it as the replica of this worker."""
 
     @functools.wraps(step)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -122,7 +125,7 @@ def distributed(strategy: Any, step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class ReducedLosses:
-    """A compiled step. The first losses, which are compared, are averaged over the workers.
+    """A compiled step. The first losses are averaged over the workers, because they are compared.
 
     Args:
         tf: TensorFlow.
@@ -136,7 +139,7 @@ class ReducedLosses:
         self._left = LOSSES
 
     def __call__(self, *batch: Any) -> Any:
-        """Run a step."""
+        """Run a step. Return its loss."""
         value = self._function(*batch)
         if self._left:
             self._left -= 1
@@ -145,10 +148,11 @@ class ReducedLosses:
 
 
 def train_as_one(tf: Any, replicas: int) -> None:
-    """Let a program's own step train as one of several workers. It computes the mean over its own batch.
+    """Let a program's own step train as one of several workers. The step computes the mean over its own batch.
 
-    The mean of the workers' gradients is the gradient of the whole batch, so Keras' optimizers average them. By default
-    they add them up, and Keras' losses divide by the number of workers, or refuse to compute the mean (Keras 2).
+    The mean of the workers' gradients is the gradient of the whole batch, so devbench lets Keras' optimizers average
+    them. By default, they add them up, and Keras' losses divide by the number of workers or refuse to compute the mean
+    (Keras 2).
     """
     if getattr(train_as_one, "done", False):
         return
@@ -174,7 +178,7 @@ def train_as_one(tf: Any, replicas: int) -> None:
 
 
 def _keep_losses(tf: Any) -> None:
-    """Let Keras' losses return the mean of this worker's batch. Keras has no public function for it."""
+    """Let Keras' losses return the mean over this worker's batch. Keras has no public function for it."""
     if tf.keras.__version__.startswith("2."):
         auto, mean = tf.keras.losses.Reduction.AUTO, tf.keras.losses.Reduction.SUM_OVER_BATCH_SIZE
         loss_class = tf.keras.losses.Loss

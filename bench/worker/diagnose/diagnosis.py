@@ -1,4 +1,4 @@
-"""The diagnosis: what is measured after the timed part, which it would have disturbed, and in which order."""
+"""The diagnosis: what is measured after the timed part, because it would disturb the timed part, and in which order."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def diagnose(
     tracing: Tracing,
     order: Finish,
 ) -> None:
-    """Read and measure what the parent ordered, and what every worker reports.
+    """Read and measure what every worker reports and what the parent ordered. Report it.
 
     Args:
         rig: the rig.
         hook: the hook into `fit`.
-        timer: timed the epochs of the timed part.
-        timed_loop: timed the steps.
+        timer: has timed the epochs of the timed part.
+        timed_loop: has timed the steps.
         synchronizer: waits for the device.
         tracing: counts traces.
         order: what the parent ordered.
@@ -82,7 +82,7 @@ def diagnose(
 
 
 def _optional(name: str, rig: Rig, measure: Callable[[], None]) -> None:
-    """Measure something optional. If that fails, the result has a note."""
+    """Measure something optional. If that fails, the result gets a note."""
     try:
         measure()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The cost of an epoch's end, measured by the user's own call of `fit` on its first few batches. Worker's side only."""
+"""The cost of an epoch's end, measured by the program's own call of `fit` on a few batches. Worker's side only."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from bench.worker.synchronize import Synchronizer
 from bench.worker.timed_loop import Finished
 
 BATCHES = 4
-"""Full batches of an epoch whose end is timed."""
+"""Full batches of a short epoch."""
 
 EPOCHS = 3
-"""Epochs whose ends are timed."""
+"""Number of short epochs."""
 
 FEWEST_ENDS = 2
-"""Ends of epochs that are enough. The first one may trace, for example the validation."""
+"""Number of ends of epochs that are enough. The first end may trace, for example the validation."""
 
 ENDS_SECONDS = 3.0
 """Time limit for timing ends, once there are enough."""
 
 
 class StepTimes:
-    """A clock that synchronizes and times each step.
+    """A `Clock` that synchronizes and times each call, in seconds per step.
 
     Args:
         sync: waits for a step.
-        ends: the ends of epochs that were timed.
+        ends: the ends of epochs so far. The epoch timer adds to it.
     """
 
     counts_all = False
@@ -52,7 +52,7 @@ class StepTimes:
         self._began = self._start = time.perf_counter()
 
     def tick(self, value: Any, steps: int = 1) -> None:
-        """Time a call. End the program once enough epochs ended in a long time."""
+        """Time a call. Unwind `fit` once there are enough ends of epochs and they have taken long."""
         self._sync(value)
         self.seconds.append((time.perf_counter() - self._start) / steps)
         self.resume()
@@ -60,7 +60,7 @@ class StepTimes:
             raise Finished(None)
 
     def pause(self, value: Any) -> None:
-        """Stop the clock."""
+        """Stop the clock once the step that returned `value` is done."""
         self._sync(value)
         self.paused = True
 
@@ -69,15 +69,15 @@ class StepTimes:
         self.paused, self._start = False, time.perf_counter()
 
     def discard(self) -> None:
-        """Nothing: there are no blocks."""
+        """Do nothing. There are no blocks."""
 
 
 def measure(
     rig: Rig, hook: FitHook, timer: EpochTimer, step_seconds: float, synchronizer: Synchronizer, order: Finish
 ) -> None:
-    """Report the phases of epochs. Then, if asked for, count waits (`iterator_waits`).
+    """Report the phases of epochs. Then count waits (`iterator_waits`), if the parent ordered it.
 
-    If enough epochs ended in the timed part, the phases are known. Otherwise short epochs show them.
+    If enough epochs ended in the timed part, their phases are known. Otherwise, short epochs are run and timed.
     """
     waits, arguments = can_wait(rig.tf.__version__), hook.arguments
     if waits and len(timer.ends) >= FEWEST_ENDS:
@@ -96,12 +96,13 @@ def measure(
 def _time_short_epochs(
     rig: Rig, hook: FitHook, timer: EpochTimer, synchronizer: Synchronizer
 ) -> tuple[EpochTimer, float] | None:
-    """Run `EPOCHS` short epochs: the user's own call of `fit` on its first few batches.
+    """Run `EPOCHS` short epochs: the program's own call of `fit` on its first few batches.
 
     The callbacks of the call run too, and its validation after each epoch.
 
     Returns:
-        A timer of the ends of all epochs so far, and the seconds of a step. None if the epochs did not end.
+        A timer with the ends of all epochs so far, and the seconds of a step. None if no epoch ended, or if the data
+        cannot be shortened.
     """
     epoch = hook.epochs.epoch
     remainder = epoch.remainder if epoch else 0
@@ -110,14 +111,14 @@ def _time_short_epochs(
         note = "The ends of epochs were not timed, because the input of fit cannot be shortened."
         rig.send(Note(text=f"{note} The projection leaves them out."))
         return None
-    hook.iterator = None  # a generator cannot be read while this iterator reads it
+    hook.iterator = None  # while this iterator exists, a generator cannot be read again
     ends, partials = list(timer.ends), list(timer.partials)
     times = StepTimes(synchronizer.sync, ends)
     with rig.scope(), hook.unobserved(), contextlib.suppress(Finished):
         observer = EpochTimer(times, hook.epochs, synchronizer.sync, Losses())
         observer.ends, observer.partials = ends, partials
         hook.observer = observer
-        if epoch and remainder:  # Keras does not know it of a shortened dataset
+        if epoch and remainder:  # Keras does not know the partial batch of a shortened dataset
             hook.epochs.length = Epoch(batches=min(BATCHES, epoch.batches), remainder=remainder)
         hook.model.fit(**{**short, "epochs": EPOCHS, "initial_epoch": 0, "validation_freq": 1, "verbose": 0})
     return (observer, statistics.median(times.seconds)) if ends and times.seconds else None

@@ -1,8 +1,8 @@
 """Facts about a program's own steps: reads of the device, eager operations, dtypes, Python calls.
 
-A generator is started once more and a few of its steps are observed, after everything was timed: observing makes
-TensorFlow slow. Graphs are those that the program traced. Each fact names lines of the program's own file, if it comes
-from there. Worker's side only.
+After the timed part, a generator is started once more and a few of its steps are observed. Observing makes TensorFlow
+slow. The graphs are those that the program traced. Each fact names the lines of the program that cause it.
+Worker's side only.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ FREE = ("Placeholder", "Const", "Cast", "Identity", "NoOp", "ReadVariableOp", "A
 INT32_ARITHMETIC = re.compile(
     r"(Add(V2)?|Sub|Mul|Neg|Abs|Square|Maximum|Minimum|FloorDiv|FloorMod|Sum|Prod|Max|Min|Cumsum)$"
 )
-"""Arithmetic that TensorFlow keeps in host memory for int32, wherever it is placed (tensorflow#16106)."""
+"""Arithmetic that TensorFlow does in host memory for int32, wherever it is placed (tensorflow#16106)."""
 
 MANY = 1024
-"""Elements of a tensor. Shapes and counters have fewer."""
+"""Minimum number of elements of a large tensor. Shapes and counters have fewer."""
 
 
 class Observed:
-    """What happened in the steps that were observed.
+    """What happened in the observed steps.
 
     Attributes:
-        reads: the lines that read numbers from tensors.
-        eager: the types of operations that ran eagerly, with their lines.
+        reads: how often each line read numbers from tensors.
+        eager: how often operations ran eagerly, by their type and line.
     """
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Observed:
         """Set the facts `host_reads` and `eager`.
 
         Args:
-            facts: where to put them.
-            steps: number of steps that were observed.
+            facts: where to put the facts.
+            steps: number of observed steps.
         """
         facts.host_reads = HostReads(per_step=self.reads.total() / steps, **_lines(self.reads))
         by_line: Counter[SourceLine] = Counter()
@@ -99,7 +99,7 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], source
     """Read the facts `host_reads` and `eager` from a few steps of the program's own generator.
 
     Args:
-        facts: where to put them. They stay None if the program is too short.
+        facts: where to put the facts. They stay None if the program is too short.
         tf: TensorFlow.
         start: starts the program's generator of steps.
         sources: the program's own files, whose lines are named.
@@ -116,7 +116,7 @@ def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
     """Read the facts `float64`, `int32` and `python` from traced graphs.
 
     Args:
-        facts: where to put them.
+        facts: where to put the facts.
         graphs: the graphs.
         sources: the program's own files, whose lines are named.
     """
@@ -142,14 +142,14 @@ def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
 
 
 def _is_large_int32(tensor: Any) -> bool:
-    """Whether a tensor holds int32 numbers, and more of them than shapes and counters do, or an unknown number."""
+    """Whether a tensor holds more int32 numbers than shapes and counters do. An unknown number counts as more."""
     if tensor.dtype.name != "int32" or tensor.shape.rank in (None, 0):
         return False
     return bool((tensor.shape.num_elements() or MANY) >= MANY)
 
 
 def traced_in(operation: Any, sources: Sources) -> SourceLine:
-    """Return the line of the program that made an operation of a graph. Line 0 if none did."""
+    """Return the line of the program that made an operation of a graph. Line 0 if no line of the program made it."""
     for frame in reversed(list(operation.traceback or ())):
         if (name := sources.name(frame.filename)) is not None:
             return SourceLine(name, int(frame.lineno))
@@ -168,7 +168,7 @@ def _lines(counts: Counter[SourceLine]) -> dict[str, Any]:
 
 @contextmanager
 def _host_reads(sources: Sources, report: Callable[[], None]) -> Iterator[None]:
-    """Report each tensor that Python reads the number of: by `.numpy()`, float(), bool() or np.asarray()."""
+    """Report each read of a tensor's numbers by Python: by `.numpy()`, float(), bool() or np.asarray()."""
     from tensorflow.python.framework import ops
 
     tensorflow, *others = library_folders()

@@ -1,4 +1,4 @@
-"""How often epochs wait at their ends, counted in short epochs. Worker's side only."""
+"""How often the ends of epochs wait, counted in short epochs. Worker's side only."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ WAITS_SECONDS = 3.0
 """Time limit for counting waits, in each process."""
 
 FEWEST_BATCHES = 4
-"""Fewest full batches of an epoch."""
+"""Minimum number of full batches of an epoch."""
 
 MOST_EPOCHS = 5
-"""The most epochs of each length for counting waits."""
+"""Maximum number of epochs of each length."""
 
 EPOCH_SECONDS = 0.16
-"""Length of an epoch for counting waits. A wait at its end is about as long, so it stands out."""
+"""Length of an epoch in seconds. A wait at its end is about as long, so it stands out."""
 
 LENGTHS = (1.0, 1.4)
 """Factors of that length. Autotuning runs when an iterator's age doubles, so at most one length ends just before it."""
 
 
 def count_waits(rig: Rig, hook: FitHook, arguments: dict[str, Any], step: float, end: float) -> None:
-    """Add to the fact `iterator_ends`, from which `analyse.epoch_waits` tells how often epochs wait at their ends.
+    """Add to the fact `iterator_ends`, from which `analyse.epoch_waits` estimates how often the ends of epochs wait.
 
     Nothing is added if one iterator serves all epochs, or if enough epochs ended in the timed part. Nothing is
-    synchronized, because that changes how often they wait. The program's callbacks and output stay.
+    synchronized, because that would change how often epochs wait. The program's callbacks and output stay.
 
     Args:
         rig: the rig.

@@ -16,9 +16,9 @@ REPEATS = 5
 
 
 def measure(rig: Rig, hook: FitHook, synchronizer: Synchronizer) -> None:
-    """Read the fact `metrics`, by updating the metrics with one batch again and again.
+    """Read the fact `metrics`: the time to update the metrics with one batch, measured several times.
 
-    Nothing is read for a model without metrics, whose training is its own, or that runs eagerly.
+    Nothing is read if the model has no metrics, has a `train_step` of its own, or runs eagerly.
     """
     tf, model = rig.tf, hook.model if hook.model is not None else rig.model
     train_step = getattr(type(model), "train_step", None)

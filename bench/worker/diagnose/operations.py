@@ -1,4 +1,4 @@
-"""How much a step computes and moves: floating-point operations, bytes, and products that suit tensor cores badly."""
+"""How much a step computes and moves: floating-point operations, bytes, and products whose sides do not fill tiles."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ VARIABLE_UPDATES = re.compile(r"Resource.*Apply|Assign.*VariableOp")
 PRODUCTS = re.compile(r"MatMul|Conv\dD")
 
 TILE = 8
-"""Sides of products that are multiples of this fill a tensor core's tile (NVIDIA: Deep Learning Performance Guide)."""
+"""A side that is a multiple of this fills a tile of a tensor core (NVIDIA: Deep Learning Performance Guide)."""
 
 EXAMPLES = 5
-"""Maximum number of products with odd sides that are listed."""
+"""Maximum number of products with other sides that are listed."""
 
 NO_DATA = ("resource", "variant", "string")
-"""Dtypes whose size is not known or does not count."""
+"""Dtypes whose size is unknown or does not count."""
 
 
 def count(rig: Rig) -> None:
     """Read the facts `flops_formula`, `flops_per_step`, `bytes_per_step` and `products`.
 
-    The step is traced once more. Its graph is not optimized, so TensorFlow's count may exceed what runs.
+    The step is traced again for this. The graph is not optimized, so TensorFlow's count may be higher than what runs.
     """
     tf = rig.tf
     rig.facts.flops_formula = float(rig.call("flops")) if rig.has("flops") else None
@@ -50,7 +50,7 @@ def count(rig: Rig) -> None:
 
 
 def least_bytes(concrete: Any) -> float:
-    """Return the least bytes that a step must move.
+    """Return the number of bytes that a step must move at least.
 
     Each argument and each result counts once. Each variable counts once, or twice if the step changes variables.
 
@@ -66,10 +66,10 @@ def least_bytes(concrete: Any) -> float:
 
 
 def products(graph: Any) -> Products:
-    """Count the matrix products and convolutions of a step, and those whose sides do not fill tensor cores' tiles.
+    """Count the matrix products and convolutions of a step, and those with sides that do not fill a tensor core's tile.
 
     Args:
-        graph: of one step, with the shapes of its example.
+        graph: the graph of a step, traced for the shapes of an example.
     """
     operations = [op for op in graph.get_operations() if PRODUCTS.search(op.type)]
     odd: dict[str, list[int]] = {}

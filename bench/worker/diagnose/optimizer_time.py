@@ -1,7 +1,7 @@
 """The time of a Keras optimizer in a step, and the embeddings that it rewrites. Worker's side only.
 
-Most optimizers of Keras update every row of an embedding, although a batch reads only a few: the moments of Adam change
-the other rows too. Then a step takes as long as the whole table, whatever the batch.
+Most optimizers of Keras update every row of an embedding, although a batch reads only a few: the moments of Adam, for
+example, change the other rows too. A step then takes time for the whole table, whatever the batch.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from bench.worker.rig import Rig
 from bench.worker.synchronize import Synchronizer
 
 LARGE = 100_000
-"""Numbers in all trainable variables, below which no optimizer takes long."""
+"""If all trainable variables together have fewer elements than this, no optimizer takes long."""
 
 REPEATS = 5
 
 
 def measure(rig: Rig, hook: FitHook, synchronizer: Synchronizer) -> None:
-    """Read the fact `optimizer`, by applying the gradients of one batch again and again.
+    """Read the fact `optimizer`: the time to apply the gradients of one batch, measured several times.
 
-    Nothing is read for a model whose training is its own, or that is small.
+    Nothing is read if the model has a `train_step` of its own, or is small.
     """
     tf, model = rig.tf, hook.model if hook.model is not None else rig.model
     optimizer = getattr(model, "optimizer", None)

@@ -1,8 +1,8 @@
-"""Where the time of the program's own steps goes: the line that runs, and what it calls.
+"""Where the time of the program's own steps goes: to which lines, and to what these lines call.
 
 A thread samples the stack of the main thread while the program's generator runs a few steps. Sampling costs little, and
-the same for Python code as for calls of TensorFlow, so the shares stay true. A tracer (`sys.settrace`) would slow down
-every Python call, most of all while TensorFlow traces a graph. A sample counts for the time since the sample before it,
+as much for Python code as for calls of TensorFlow, so the shares stay true. A tracer (`sys.settrace`) would slow down
+every Python call, most of all while TensorFlow traces a graph. A sample counts for the time since the previous sample,
 because the sampler runs late while another thread holds the interpreter's lock.
 
 On an accelerator, these are the times of the host: a line that reads a value also waits for the device.
@@ -39,7 +39,7 @@ MAX_PARTS = 20
 """Maximum number of lines in the fact."""
 
 KERAS_CALLS = (*WHOLE_DATA_CALLS, "train_on_batch", "predict_on_batch", "test_on_batch")
-"""Methods of a Keras model that run their own steps."""
+"""Methods of a Keras model that run steps of their own."""
 
 READS = (
     "numpy", "_numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "tolist", "item",
@@ -61,7 +61,7 @@ class Place(NamedTuple):
     """What a sample of the stack shows.
 
     Attributes:
-        source: innermost line of the program.
+        source: innermost line of the program that runs.
         called: name of the function that the line calls. Empty if it calls none.
         kind: what kind of work the call does.
     """
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 
 
 def measure(start: Callable[[], Iterator[Any]], sources: Sources) -> OwnTime | None:
-    """Sample a few steps of the program's own generator.
+    """Sample a few steps of the program's own generator. Return the share of each line.
 
     Args:
         start: starts the program's generator of steps.
@@ -98,12 +98,12 @@ def measure(start: Callable[[], Iterator[Any]], sources: Sources) -> OwnTime | N
 
 
 def summary(samples: Iterable[tuple[Place, float]], steps: int, elapsed: float) -> OwnTime | None:
-    """Return the shares of steps that were sampled. None if they are too few.
+    """Return the shares of sampled steps. None if there are too few steps or no samples.
 
     Args:
-        samples: what each sample shows, and the seconds for which it counts.
-        steps: number of steps.
-        elapsed: their seconds.
+        samples: what each sample shows, and the seconds that it counts for.
+        steps: number of steps that were sampled.
+        elapsed: seconds that these steps took.
     """
     seconds: dict[Place, float] = {}
     for place, part in samples:
@@ -130,7 +130,7 @@ class StackSampler:
         sources: the program's own files.
 
     Attributes:
-        samples: what each sample shows, and the seconds since the sample before it. Work of devbench is left out.
+        samples: what each sample shows, and the seconds since the previous one. Work of devbench is left out.
         paused: whether samples are dropped.
     """
 
@@ -144,13 +144,13 @@ class StackSampler:
         self._switch_interval = sys.getswitchinterval()
 
     def start(self) -> None:
-        """Start to sample."""
+        """Start sampling the stack of the calling thread."""
         self._thread_id = threading.get_ident()
         sys.setswitchinterval(SWITCH_INTERVAL)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop to sample."""
+        """Stop sampling."""
         self._ended.set()
         self._thread.join()
         sys.setswitchinterval(self._switch_interval)
@@ -166,14 +166,14 @@ class StackSampler:
 
 
 def place_of(frame: FrameType | None, sources: Sources, libraries: tuple[str, ...]) -> Place:
-    """Return what a stack shows.
+    """Return what a stack shows: a line of the program and what it calls.
 
     Args:
-        frame: innermost frame.
+        frame: the innermost frame.
         sources: the program's own files.
         libraries: folders of TensorFlow and Keras.
     """
-    calls: list[tuple[str, str]] = []  # name and source of each function that the line calls, the innermost first
+    calls: list[tuple[str, str]] = []  # name and file of each function below the line, the innermost first
     while frame is not None:
         name, path = frame.f_code.co_name, frame.f_code.co_filename
         if (file := sources.name(path)) is not None:

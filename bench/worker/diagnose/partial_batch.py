@@ -13,7 +13,7 @@ from bench.worker.synchronize import Synchronizer
 
 
 def measure(rig: Rig, synchronizer: Synchronizer) -> None:
-    """Measure `partial_batch`, the first time with what it traces or compiles, and `partial_batch_again`."""
+    """Measure the phases `partial_batch`, the first step on it, which may trace, and `partial_batch_again`."""
     state, epoch = rig.state, rig.epoch
     if state.function is None or state.fused_arguments is not None or epoch is None or not epoch.remainder:
         return

@@ -1,8 +1,8 @@
 """The time of each stage of a `tf.data` pipeline: the pipeline is cut after each stage, and each part is run.
 
-`skip` passes over elements inside TensorFlow. It computes every one (checked with 2.10 and 2.21) but hands none to
-Python. The start alone is timed too and subtracted, so the filling of a shuffle buffer does not count. Stages run alone
-here, without the prefetching that hides them behind a step. Worker's side only.
+`skip` passes over elements inside TensorFlow. It computes each element (checked with 2.10 and 2.21) but hands none to
+Python. The start alone is timed too and subtracted, so the filling of a shuffle buffer does not count. The stages run
+without a step here, so no prefetching hides their time. Worker's side only.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from bench.model.facts import GENERATOR, PY_DATASET, PipelineStage
 from bench.worker.stages import stages
 
 ENOUGH_SECONDS = 0.2
-"""The shortest pass in seconds, without its start."""
+"""Minimum time of a pass in seconds, without its start."""
 
 REPEAT_SECONDS = 5.0
-"""Time limit for all stages together, after which no stage is timed again."""
+"""Time limit for all stages together. After it, only stages without a time are timed."""
 
 FIRST_SECONDS = 60.0
-"""Time limit after which no further stage is timed. To time a part, the buffers of its stages must be filled."""
+"""Time limit after which no stage is timed any more. To time a stage, the buffers before it must be filled first."""
 
 MOST_ELEMENTS = 10_000_000
 
 MOST_BATCHES = 7
 ITEMS_SECONDS = 2.0
-"""Batches of a Keras `PyDataset` that are timed, and the time after which no further one is."""
+"""Maximum number of batches of a Keras `PyDataset` that are timed, and the seconds after which no other one is."""
 
 REPEATS = 3
 """Number of times that each stage is timed, within the time limit."""
@@ -41,11 +41,11 @@ UNCOUNTED = re.compile(r"Unbatch|FlatMap|Interleave|Window|Filter|Rebatch|GroupB
 """Stages that make an unknown number of elements from one."""
 
 FUNCTIONS = ("_map_func", "_predicate", "_func", "_reduce_func")
-"""Attributes of a dataset that may hold its function."""
+"""Attributes in which a dataset may keep its function."""
 
 
 def describe(stage: Any) -> PipelineStage:
-    """Return a stage's kind and where its function is defined, without times."""
+    """Return a stage's kind, and where its function is defined. Its times are not set."""
     kind = re.sub(r"Dataset(V\d)?$", "", type(stage).__name__.lstrip("_"))
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()
     described = PipelineStage(stage=words.replace("parallel map", "map, parallel"))
@@ -60,7 +60,12 @@ def describe(stage: Any) -> PipelineStage:
 
 
 def measure_py_dataset(data: Any, length: int | None) -> list[PipelineStage]:
-    """Return the method of a Keras `PyDataset` that prepares a batch, as a stage with its median time."""
+    """Return the only stage of a Keras `PyDataset`: the method that prepares a batch, with its median time.
+
+    Args:
+        data: the `PyDataset`.
+        length: number of its batches. None if it is endless.
+    """
     code = inspect.unwrap(type(data).__getitem__).__code__
     seconds = []
     for index in range(MOST_BATCHES if length is None else min(MOST_BATCHES, length)):
@@ -81,9 +86,9 @@ def measure_py_dataset(data: Any, length: int | None) -> list[PipelineStage]:
 
 
 def _generator(function: Any, depth: int = 3) -> Any:
-    """Return the program's generator if TensorFlow made a function of it: `from_generator` is a `flat_map` of its own.
+    """Return the program's generator if a function of TensorFlow runs it: `from_generator` is a `flat_map` inside.
 
-    The function holds the generator in its closure, some functions further down.
+    The function holds the generator in a closure, a few functions deep.
     """
     for cell in getattr(function, "__closure__", None) or ():
         content = cell.cell_contents
@@ -95,12 +100,11 @@ def _generator(function: Any, depth: int = 3) -> Any:
 
 
 def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) -> list[PipelineStage]:
-    """Return each stage with the seconds that one element of the whole pipeline takes up to and including it.
+    """Return each stage with the seconds that one element of the whole pipeline takes up to and including the stage.
 
-    Usually this element is a batch. If a stage makes an unknown number of elements from one, the stages before it are
-    left out.
-    The whole pipeline is timed first, then its parts from the source on. This is repeated up to three times. The
-    shortest time counts, because other load can only add to it. A stage without seconds was not reached in time.
+    Usually, this element is a batch. If a stage makes an unknown number of elements from one, the stages before it are
+    left out. The whole pipeline is timed first, then its parts from the source on. This is repeated up to three times,
+    and the shortest time counts, because other load only adds to it. A stage without seconds was not timed in time.
 
     Args:
         dataset: the pipeline.
@@ -118,7 +122,10 @@ def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) ->
 
 
 def _with_elements(chain: list[Any]) -> Iterator[tuple[Any, int]]:
-    """Yield stages, the last one first, each with how many of its elements make one element of the last stage."""
+    """Yield the stages, the last one first. With each comes how many of its elements make one of the last stage.
+
+    It ends at a stage that makes an unknown number of elements from one.
+    """
     elements = 1
     for stage in reversed(chain):
         yield stage, elements
@@ -139,15 +146,15 @@ class _PipelinePrefix:
         self._start = self._pass = math.inf
 
     def time(self) -> None:
-        """Time a pass over no element, which is the cost of a start, and a pass that is long enough."""
+        """Time a pass over no element, which is the start alone, and a pass that takes long enough."""
         self._start = min(self._start, _seconds_to_skip(self._endless, 0))
         if self._count:
             self._pass = min(self._pass, _seconds_to_skip(self._endless, self._count))
         if not self._count or (self._net < ENOUGH_SECONDS / 2 and self._count < MOST_ELEMENTS):
-            self._pass = self._calibrate()  # again if a stall of the machine made too few elements look enough
+            self._pass = self._calibrate()  # again if a stall made too few elements seem enough
 
     def _calibrate(self) -> float:
-        """Find how many elements take long enough. Return the seconds of the last try."""
+        """Find a number of elements that takes long enough. Return the seconds of the last pass."""
         self._count = self.elements
         while True:
             seconds = _seconds_to_skip(self._endless, self._count)

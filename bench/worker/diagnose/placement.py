@@ -1,9 +1,9 @@
-"""The placement check: on which device did each operation of a step run?
+"""The placement check: on which device each operation of a step ran.
 
 After the timed part, the step is traced again while TensorFlow collects graphs. Each node of the partitioned graphs
-names its device. A step that leaves no graph is not verified, so the check never passes without evidence. A session of
-`tf.compat.v1` returns its partitioned graphs as run metadata. Both ways use private or old APIs. They were tested
-with TensorFlow 2.10 and 2.21. Worker's side only.
+names its device. If a step leaves no graph, its placement is not verified, so the check never passes without evidence.
+A session of `tf.compat.v1` returns its partitioned graphs as run metadata. Both ways use private or old functions. They
+were tested with TensorFlow 2.10 and 2.21. Worker's side only.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ SMALL_TYPE_OPS = frozenset([
 """Operations on shapes and counters. They belong on the host if their dtype is one of `HOST_TYPES`."""
 
 BOOLEAN_OPS = frozenset(["LogicalAnd", "LogicalOr", "LogicalNot"])
-"""Those of them that have no attribute for their dtype: it is always bool."""
+"""Those of `SMALL_TYPE_OPS` that have no attribute for their dtype, which is always bool."""
 
 TYPE_ATTRIBUTES = ("dtype", "T", "SrcT", "Tparams", "Tidx")
-"""Attributes that name the dtype of such an operation. `Range` has only `Tidx`; elsewhere `Tidx` is an integer."""
+"""Attributes that name the dtype of such an operation. `Range` has only `Tidx`. Elsewhere, `Tidx` is an integer."""
 
 
 def check(rig: Rig, hook: FitHook) -> Placement:
-    """Run one step as this loop runs it, in the device scope that was timed, and return where its operations ran."""
+    """Run one step as the loop does, in the same device scope. Return where its operations ran."""
     run, method = _new_step(rig, hook)
     own_training = hook.model is not None or rig.state.function is None
     with collected_nodes(rig.tf) as nodes, rig.scope() if own_training else rig.tf.device(rig.ctx.device):
@@ -64,9 +64,9 @@ def judge(nodes: Iterable[Any], requested: str, method: str) -> Placement:
     """Return the placement that the nodes of partitioned graphs show.
 
     Args:
-        nodes: NodeDefs with their devices.
-        requested: the device asked for, in any of TensorFlow's spellings.
-        method: the source of the nodes.
+        nodes: the nodes, as NodeDefs with their devices.
+        requested: the requested device, in any spelling of TensorFlow.
+        method: where the nodes come from.
     """
     requested = short(requested)
     by_device: Counter[str] = Counter()
@@ -111,9 +111,9 @@ def short(device: str) -> str:
 
 
 def is_carrier(node: Any, received: Set[str]) -> bool:
-    """Whether a node only carries a value, or the order of two nodes, from one device to another.
+    """Whether a node only carries a value, or an ordering of two nodes, from one device to another.
 
-    For an order, TensorFlow sends an empty constant, and passes on what it receives (`graph_partition.cc`).
+    For an ordering, TensorFlow sends an empty constant and passes on what it receives (`graph_partition.cc`).
 
     Args:
         node: the node.
@@ -147,12 +147,12 @@ def is_xla(node: Any) -> bool:
 def collected_nodes(tf: Any, calls: bool = True) -> Iterator[list[Any]]:
     """Collect the nodes of every partitioned graph that is made in this context, also by eager calls and sessions.
 
-    A function that is warm, or that XLA compiles as a whole, leaves no graph when it is called. So it is called from a
-    new function.
+    A function that is warm, or that XLA compiles as a whole, leaves no graph when it is called. It is therefore called
+    from a new function.
 
     Args:
         tf: TensorFlow.
-        calls: whether calls of functions are changed like this. If not, the caller uses `call_from_new_function`.
+        calls: whether calls of functions are changed like this. Otherwise, the caller uses `call_from_new_function`.
     """
     from tensorflow.python.eager import context
 
@@ -188,12 +188,12 @@ def collected_nodes(tf: Any, calls: bool = True) -> Iterator[list[Any]]:
 
 
 def call_from_new_function(tf: Any, original_call: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a `tf.function` from a new one if it would leave no graph.
+    """Call a `tf.function`. If the call would leave no graph, make it from a new `tf.function`.
 
     Args:
         tf: TensorFlow.
-        original_call: calls a `tf.function`, the first argument.
-        function: the function.
+        original_call: the unpatched `__call__` of a `tf.function`.
+        function: the `tf.function`.
         args: its arguments.
         kwargs: its arguments by name.
     """
@@ -217,7 +217,7 @@ def _nodes(graphs: Iterable[Any]) -> Iterator[Any]:
 
 
 def _new_step(rig: Rig, hook: FitHook) -> tuple[Callable[[], Any], str]:
-    """Return a function that traces one step again and runs it, and the name of this method."""
+    """Return a function that traces one step again and runs it, and the source of its nodes in words."""
     state = rig.state
     if hook.model is not None:
         return lambda: _train_function(rig, hook), "partition graphs of a new train function"
@@ -236,7 +236,7 @@ def _new_step(rig: Rig, hook: FitHook) -> tuple[Callable[[], Any], str]:
 def _train_function(rig: Rig, hook: FitHook) -> None:
     """Make Keras' train function again, and run it on the input that `fit` was reading, or on a full batch.
 
-    A partial batch is left for `epoch_ends`, which times what it compiles.
+    The partial batch is left for `epoch_ends`, which times its compilation.
     """
     train_function = hook.make_train_function(hook.model, force=True) or hook.model.train_function
     try:

@@ -1,7 +1,7 @@
 """TensorFlow's profiler around some steps, controlled by the timed loop. Worker's side only.
 
-Steps are marked as Keras marks them, so that TensorBoard's profile plug-in tells one from the next. devbench sets no
-marks if Keras sets them, or if one call runs several steps.
+Steps are marked as Keras marks them, so that TensorBoard's profile plug-in tells them apart. devbench does not mark
+steps if Keras does, or if one call runs several steps.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Profiler:
 
     Args:
         tf: TensorFlow.
-        device: where the steps run.
-        marked_elsewhere: whether devbench sets no marks. It is asked once steps run.
+        device: the device that the steps run on.
+        marked_elsewhere: returns whether devbench must not mark steps. It is asked only once steps run.
     """
 
     def __init__(self, tf: Any, device: str, marked_elsewhere: Callable[[], bool]) -> None:
@@ -31,7 +31,7 @@ class Profiler:
 
     @property
     def marks(self) -> bool:
-        """Whether devbench marks each step. Then `step` must be called for each."""
+        """Whether devbench marks each step. `step` must then be called for each."""
         return not self._marked_elsewhere()
 
     def start(self, folder: str) -> None:
@@ -42,13 +42,17 @@ class Profiler:
         self.step(0)
 
     def step(self, number: int) -> None:
-        """Mark the start of a step."""
+        """Mark the start of a step, if devbench marks steps."""
         if self.marks:
             self._close(1)
             self._mark(xplane.STEP, step_num=number, _r=1)
 
     def stop(self, steps: int) -> Profile:
-        """Stop the trace of `steps` steps, which are all done, and read it."""
+        """Stop the trace and read it.
+
+        Args:
+            steps: number of steps that were traced. All of them must be done.
+        """
         self._close(0)
         self._tf.profiler.experimental.stop()
         return xplane.read(self._folder, self._device, steps)

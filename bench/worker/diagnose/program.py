@@ -19,7 +19,7 @@ from bench.worker.rig import Rig, epochs_of, steps_of_training
 from bench.worker.tracing import Traced, Tracing
 
 FEW_TRACES = 5
-"""A function that was traced more often than this is listed."""
+"""A function that was traced more often than this is listed as retraced."""
 
 WORK = {"class_weight", "sample_weight"}
 """Arguments of `fit` that change the work of a step."""
@@ -44,7 +44,7 @@ def read_facts(rig: Rig, hook: FitHook, timer: EpochTimer, tracing: Tracing) -> 
 
 
 def _read_lengths(rig: Rig, hook: FitHook, timer: EpochTimer) -> None:
-    """Read how long an epoch and the whole training are. What the program did counts more than its parameters."""
+    """Read how long an epoch and the whole training are. What the program did overrides its parameters."""
     facts, epochs, run = rig.facts, hook.epochs, hook.epochs.first_run
     facts.epoch = epochs.epoch or rig.epoch
     facts.validated_epochs = validated_epochs(hook.arguments) if hook.model is not None else None
@@ -62,9 +62,9 @@ def _read_lengths(rig: Rig, hook: FitHook, timer: EpochTimer) -> None:
 
 
 def _planned_steps(rig: Rig, epochs: FitEpochs) -> int | None:
-    """Return the steps that the program plans. None if it is not known.
+    """Return the steps that the program plans. None if the number is not known.
 
-    A call of `fit` for one epoch may be one of several, so the number of epochs is then that of the parameters.
+    A call of `fit` for one epoch may be one of several calls, so the parameters then give the number of epochs.
     """
     written = rig.has("as_written") or rig.spec.script is not None
     own = rig.spec.loop == "as-written" and written  # else the call of `fit` is devbench's, without end
@@ -75,11 +75,10 @@ def _planned_steps(rig: Rig, epochs: FitEpochs) -> int | None:
 
 
 def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
-    """Read the facts `pipeline_reachable` and, if asked for, `pipeline` with the time of each stage.
+    """Read the facts `pipeline_reachable` and, if `timed`, `pipeline` with the time of each stage.
 
-    Of a Keras `PyDataset`, the only stage is the method that prepares a batch.
-
-    A what-if can change a pipeline that `fit` or devbench iterates over, but not one that a generator iterates over.
+    A Keras `PyDataset` has one stage: the method that prepares a batch. A pipeline is reachable if `fit` or devbench
+    iterates over it, because a what-if can then change it. If a generator iterates over the pipeline, no what-if can.
     """
     reachable = [hook.arguments.get("x"), rig.data]
     own_iteration = rig.spec.loop == "as-written" and rig.has("as_written") and hook.model is None
@@ -104,7 +103,7 @@ def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) 
 
     Args:
         rig: the rig.
-        tracing: holds the latest graphs.
+        tracing: holds the latest graphs. It counts the traces of the diagnosis too.
         traced: number of traces in the steps that were counted.
         hook: the hook into `fit`.
     """
@@ -125,7 +124,7 @@ def read_retraced(facts: Facts, traced: Counter[Traced]) -> None:
     """Read the fact `retraced`.
 
     Args:
-        facts: where to put it.
+        facts: where to put the fact.
         traced: number of traces in the steps that were counted.
     """
     facts.retraced = [

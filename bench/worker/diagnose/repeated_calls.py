@@ -1,7 +1,7 @@
-"""What tracing costs a step: each call that traced a new graph is repeated, which then only runs the graph.
+"""What tracing costs a step. Each call that traced a new graph is repeated: the second call only runs the graph.
 
-The time of the trace alone is too little: the first call of a new graph also optimizes and instantiates it. Worker's
-side only.
+The time of the trace alone is too short, because the first call of a new graph also optimizes and instantiates it.
+Worker's side only.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
         tracing: counts traces.
 
     Returns:
-        None if the program is too short, or if most steps traced nothing: a program that starts again with the same
-        numbers finds their graphs.
+        The share, from 0 to 1. None if the program is too short, or if most steps traced nothing: if a program starts
+        again with the same numbers, their graphs exist already.
     """
     kind = type(tf.function(lambda: None))
     original, saved, repeated, traced, is_nested = kind.__call__, 0.0, 0.0, 0, False

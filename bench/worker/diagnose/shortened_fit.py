@@ -1,4 +1,4 @@
-"""The program's own call of `fit`, on its first few batches. Worker's side only."""
+"""The program's own call of `fit`, reduced to its first few batches. Worker's side only."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from bench.worker.rig import Rig
 
 
 def shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int = 0) -> dict[str, Any] | None:
-    """Return the arguments of the program's own call of `fit` with shorter epochs. None if that is not possible.
+    """Return the arguments of the program's own call of `fit`, with shorter epochs. None if that is not possible.
 
-    If the program says how many steps an epoch has, and the data has more or their number is not known, one iterator
-    serves all epochs. Then the data stays, and an epoch has fewer steps. Otherwise each epoch reads the same first
-    batches.
+    If the call has `steps_per_epoch`, and this is not the length of the data, one iterator serves all epochs. Then the
+    data stays, and an epoch has fewer steps. Otherwise, each epoch reads the same first batches.
 
     Args:
         rig: the rig.
-        arguments: the arguments of the call.
-        batches: full batches to keep, or as many as there are.
-        remainder: examples of a partial batch that follows them.
+        arguments: the arguments of the call, by name.
+        batches: number of full batches to keep. If there are fewer, all are kept.
+        remainder: number of examples in a partial batch that follows them. 0 for none.
     """
     new, data, tf = dict(arguments), arguments.get("x"), rig.tf
     steps, (count, _) = int(arguments.get("steps_per_epoch") or 0), length_of_pass(tf, arguments)
@@ -50,7 +49,7 @@ def shortened(rig: Rig, arguments: dict[str, Any], batches: int, remainder: int 
 
 
 def _first_batches(tf: Any, data: Any, batches: int, partial: bool) -> Any:
-    """Return a Keras `PyDataset` of the first full batches of another one, and of its partial batch if asked for."""
+    """Return a Keras `PyDataset` of the first full batches of another one and, if `partial`, of its partial batch."""
     length = examples.py_dataset_length(data) or 0
     full = min(batches, length - partial) if length else batches
 

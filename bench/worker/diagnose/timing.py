@@ -1,4 +1,4 @@
-"""Time an action of the diagnosis."""
+"""Times an action of the diagnosis."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from bench.worker.synchronize import Synchronizer
 
 
 def batch_copy(rig: Rig, hook: FitHook) -> None:
-    """Measure the phase `batch_copy`: a batch from NumPy to the device. The cost of reading one element is subtracted.
+    """Measure the phase `batch_copy`: the copy of a batch from NumPy to the device, without reading an element back.
 
     The author's own loop makes its batches itself, so it has no such phase.
     """
@@ -46,7 +46,7 @@ def batch_copy(rig: Rig, hook: FitHook) -> None:
 
 
 def example_batch(rig: Rig, hook: FitHook) -> tuple[Any, ...] | None:
-    """Return a batch as the loop has them. None if there is none."""
+    """Return a batch like those that the loop reads. None if there is none."""
     if rig.state.example is not None:
         return rig.state.example
     if rig.data is not None or rig.has("inputs"):
@@ -60,10 +60,11 @@ def example_batch(rig: Rig, hook: FitHook) -> tuple[Any, ...] | None:
 
 
 def input_wait(rig: Rig, hook: FitHook, timer: EpochTimer, synchronizer: Synchronizer) -> None:
-    """Measure the phase `input_wait`: how long a step waits for its batch, right after another step.
+    """Measure the phase `input_wait`: how long the next batch takes right after a step is done.
 
-    Each wait takes one batch and the step before it another, so the pipeline has half as much time per batch as in the
-    loop. The result is an upper bound. The first step on a partial batch may compile, so it is left for `epoch_ends`.
+    Each measurement takes one batch for the step and one for the wait, so the pipeline has half as much time per batch
+    as in the loop. The result is an upper bound. The first step on a partial batch may compile, so it is left for
+    `epoch_ends`.
     """
     iterator = hook.iterator if hook.model is not None else rig.state.iterator
     if iterator is None:
@@ -89,7 +90,15 @@ def input_wait(rig: Rig, hook: FitHook, timer: EpochTimer, synchronizer: Synchro
 def _waits(
     rig: Rig, synchronizer: Synchronizer, step: Callable[[Any], Any], iterator: Any, repeats: int
 ) -> list[float]:
-    """Return the seconds until the next batch after each of so many steps, fewer if the epoch ends."""
+    """Return the seconds until the next batch after each of some steps.
+
+    Args:
+        rig: the rig.
+        synchronizer: waits for a step.
+        step: runs a step with the next batch of an iterator.
+        iterator: the iterator.
+        repeats: number of steps. There are fewer if the epoch ends.
+    """
     waits = []
     with contextlib.suppress(StopIteration, rig.tf.errors.OutOfRangeError), rig.tf.device(rig.ctx.device):
         for _ in range(repeats):

@@ -1,8 +1,8 @@
-"""Reads a trace of TensorFlow's profiler: how the time of its steps divides, and which operations took it.
+"""Reads a trace of TensorFlow's profiler: how the time of its steps divides, and which operations took the time.
 
 A trace (an XSpace, `*.xplane.pb`) holds planes: one for the host, whose lines are threads, and one for each GPU, whose
 lines are streams. On a thread of the host, an operation is called "name:Type". On a stream, every event is a kernel or
-a copy. Worker's side only, because TensorFlow brings the class of the message.
+a copy. Worker's side only, because TensorFlow provides the class of the message.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ CONTAINERS = {"PartitionedCall", "StatefulPartitionedCall", "While", "StatelessW
 """Operations that only hold others."""
 
 INPUT = "Iterator::Root"
-"""The event in which a step waits for the next element of a `tf.data` pipeline."""
+"""The event in which a step waits for the next element of its `tf.data` pipeline."""
 
 NOT_WORK = re.compile(rf"^({WINDOW}|{STEP}$|ThreadpoolListener|Memory(Alloc|Dealloc)ation)")
-"""Events of the host that do no work."""
+"""Events of the host that are no work."""
 
 STREAMS = ("Stream", "Kernels (CPU Timeline)")
-"""Beginnings of the names of the lines with what a device runs: by CUDA, and by the DirectML plug-in."""
+"""A line whose name begins with one of these holds what a device runs: with CUDA, and with the DirectML plug-in."""
 
 LONGEST = 8
 """Maximum number of types of operations that are listed."""
@@ -44,15 +44,15 @@ Span = tuple[int, int]
 
 
 def read(folder: Path, device: str, steps: int) -> Profile:
-    """Read the newest trace in a folder.
+    """Read the newest trace in a folder. On a CPU, the operations of the host count as those of the device.
 
     Args:
         folder: the folder that the profiler was given.
-        device: where the steps ran, such as "/device:GPU:0".
-        steps: how many steps were traced.
+        device: the device that the steps ran on, such as "/device:GPU:0".
+        steps: number of steps that were traced.
 
     Raises:
-        WorkloadError: there is no trace, or it holds none of these steps.
+        WorkloadError: there is no trace, or it holds none of the steps.
     """
     files = sorted(folder.glob("plugins/profile/*/*.xplane.pb"), key=lambda path: path.stat().st_mtime)
     if not files:
@@ -88,7 +88,7 @@ def read(folder: Path, device: str, steps: int) -> Profile:
 
 
 def _space_class() -> Any:
-    """Return the class of the message, which differs in its module between versions of TensorFlow."""
+    """Return the class of the message. Its module differs between versions of TensorFlow."""
     try:
         from tensorflow.tsl.profiler.protobuf import xplane_pb2
     except ImportError:
@@ -106,7 +106,7 @@ def _events(plane: Any) -> Iterator[tuple[str, Span, str]]:
 
 
 def _host_operations(plane: Any) -> Iterator[tuple[str, Span]]:
-    """Yield the operations of the step, without those in functions of the input pipeline."""
+    """Yield the operations of the steps, by type, without those in functions of the input pipeline."""
     for name, span, line in _events(plane):
         match = OPERATION.match(name)
         if match and not line.startswith("tf_data") and match[1] not in CONTAINERS and "Iterator" not in match[1]:
@@ -114,7 +114,7 @@ def _host_operations(plane: Any) -> Iterator[tuple[str, Span]]:
 
 
 def _device_operations(space: Any, device: str) -> Iterator[tuple[str, Span]]:
-    """Yield kernels and copies on the streams of the device. The other lines of its plane repeat them."""
+    """Yield kernels and copies on the streams of the device. The other lines of its plane repeat these."""
     # "/device:GPU:0", or with the DirectML plug-in "/device:GPU:0 (DirectML) - name of the adapter".
     of_device = re.compile(rf"/device:(?:.*:)?{re.escape(device.removeprefix('/device:'))}(?: \(.*)?", re.IGNORECASE)
     for plane in space.planes:
@@ -123,7 +123,7 @@ def _device_operations(space: Any, device: str) -> Iterator[tuple[str, Span]]:
 
 
 def _covered(spans: Iterable[Span], window: Span) -> int:
-    """Return how much of a window is covered by at least one span."""
+    """Return how much of a window at least one span covers, in picoseconds."""
     covered, reached = 0, window[0]
     for start, end in sorted(spans):
         start, end = max(start, reached), min(end, window[1])
@@ -134,7 +134,7 @@ def _covered(spans: Iterable[Span], window: Span) -> int:
 
 
 def _longest(operations: Iterable[tuple[str, Span]], window: Span, steps: int) -> list[OperationTime]:
-    """Return the types of operations with their time on all threads or streams together, the longest first."""
+    """Return the types of operations that took longest, with their seconds per step on all threads or streams."""
     seconds: dict[str, float] = defaultdict(float)
     calls: dict[str, int] = defaultdict(int)
     for name, (start, end) in operations:

@@ -9,12 +9,12 @@ from bench.model.failure import Failure
 
 
 def lost(message: str) -> Failure:
-    """Return the failure that a worker is gone."""
+    """Return the failure of a worker that is gone."""
     return Failure(kind="lost-worker", message=message, hint="The other workers were ended. Start the run again.")
 
 
 def of_cluster(failure: Failure) -> bool:
-    """Return whether a worker failed because another one never came, does not fit or is gone."""
+    """Return whether a worker failed because another worker did not arrive, does not fit or is gone."""
     return failure.kind in ("rendezvous", "lost-worker")
 
 

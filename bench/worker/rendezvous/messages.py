@@ -14,7 +14,7 @@ from bench.worker.protocol import Start, WorkerMessage
 
 
 class Hello(WorkerMessage):
-    """A worker is there. TensorFlow will listen on `port` of its host."""
+    """A worker has arrived. TensorFlow will listen on `port` of its host."""
 
     event: Literal["hello"] = "hello"
     index: int
@@ -29,7 +29,7 @@ class Pong(WorkerMessage):
 
 
 class Steady(WorkerMessage):
-    """The first steps are done."""
+    """The worker has done its first steps."""
 
     event: Literal["steady"] = "steady"
 
@@ -42,7 +42,7 @@ class Timed(WorkerMessage):
 
 
 class Lost(WorkerMessage):
-    """The worker cannot continue, and this is why."""
+    """The worker cannot continue. `failure` gives the reason."""
 
     event: Literal["lost"] = "lost"
     failure: Failure
@@ -80,12 +80,12 @@ TO_PEER: TypeAdapter[ToPeer] = TypeAdapter(ToPeer)
 
 
 def line(message: WorkerMessage) -> bytes:
-    """Return a message as it travels."""
+    """Return a message as one line, as it is sent."""
     return message.model_dump_json().encode() + b"\n"
 
 
 def received(connection: socket.socket) -> Iterator[FromPeer]:
-    """Yield the messages from a worker until its connection ends or something else comes."""
+    """Yield the messages of a worker until its connection ends, or until it sends anything else."""
     rest = b""
     with contextlib.suppress(OSError, ValidationError):
         while data := connection.recv(65536):

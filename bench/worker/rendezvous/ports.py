@@ -6,14 +6,14 @@ import socket
 
 
 def free_port() -> int:
-    """Return a port that no program uses now."""
+    """Return a TCP port that no program uses now."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return int(probe.getsockname()[1])
 
 
 def listen(port: int) -> socket.socket:
-    """Listen on a port of all interfaces, with IPv4 and IPv6 where the system has both.
+    """Return a socket that listens on a port of all interfaces, by IPv4 and IPv6 where the system has both.
 
     Raises:
         OSError: another program uses the port.
@@ -24,7 +24,7 @@ def listen(port: int) -> socket.socket:
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """Let the system end a connection whose other end has vanished, after half a minute."""
+    """Let the system end a connection after half a minute if its other end has vanished."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}.items():
         if hasattr(socket, name):

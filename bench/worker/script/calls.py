@@ -1,4 +1,4 @@
-"""Which call of the script a step belongs to, and the interface between what observes steps and what uses them."""
+"""The lines of a script whose calls are steps, and the interface between observers of steps and sinks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class ScriptCall:
         kind: what a step is.
         name: what is called.
         file: the script's file, relative to its folder; empty if no line of the script calls it.
-        line: the line.
-        detail: tells apart what one line calls, such as several optimizers.
+        line: number of the line. 0 if no line of the script calls it.
+        detail: distinguishes what one line calls, such as several optimizers.
     """
 
     kind: StepKind
@@ -37,7 +37,7 @@ class ScriptCall:
 
 
 class Updated:
-    """The variables that a step changed, in the form in which a Keras model has them.
+    """The variables that a step changed, under the name that they have in a Keras model.
 
     Args:
         variables: the variables.
@@ -50,10 +50,10 @@ class Updated:
 
 
 class Sink(Protocol):
-    """Uses the steps that observers see.
+    """Receives the steps that observers see.
 
     Attributes:
-        awaits_start: whether it wants to know when a step may start.
+        awaits_start: whether it wants to know when a step may start. Observers may skip `starting` otherwise.
     """
 
     awaits_start: bool
@@ -71,8 +71,8 @@ class Sink(Protocol):
         Args:
             call: the line that ran them.
             steps: number of steps.
-            value: what it returned.
-            model: holds the variables that it changed, as `trainable_variables`. None if it changed none.
+            value: what the call returned.
+            model: holds the variables that the call changed, as `trainable_variables`. None if it changed none.
         """
 
 
@@ -82,11 +82,11 @@ class Observation:
 
     Attributes:
         tf: TensorFlow.
-        sink: uses the steps.
-        program: whether a source file is the script's.
+        sink: receives the steps.
+        program: returns whether a source file, by its path, is the script's.
         root: the folder to which names of files are relative.
         depth: how many observed calls are running. Only the outermost one is a step.
-        arguments: those of the call of a `tf.function` that ended last. None if an eager update followed.
+        arguments: the arguments of the latest outermost call of a `tf.function`. None if an eager update followed.
         checking: whether functions are called so that they leave graphs, for the placement check.
         exact: whether the steps of each call are counted. If not, each call is one step, as the scout found.
     """
@@ -104,18 +104,18 @@ class Observation:
 
     @functools.cached_property
     def thread(self) -> Any:
-        """The state of TensorFlow that `tf.executing_eagerly` reads, which takes several times as long."""
+        """TensorFlow's state of the calling thread. It is read directly, since `tf.executing_eagerly` is slower."""
         from tensorflow.python.eager import context
 
         return context.context()._thread_local_data
 
     @property
     def eager(self) -> bool:
-        """Whether the calling code runs eagerly and is no part of an observed call."""
+        """Whether the caller runs eagerly and outside every observed call."""
         return not self.depth and bool(self.thread.is_eager)
 
     def call(self, kind: StepKind, name: str, detail: str = "") -> ScriptCall:
-        """Return the call that the innermost line of the script makes now. Every step calls this: keep it short."""
+        """Return the call that the innermost line of the script makes now. Every step runs this: keep it short."""
         names = self._names
         file, line = "", 0
         frame: Any = sys._getframe(1)

@@ -17,9 +17,10 @@ class EagerSteps:
         seen: what the observers share.
 
     Attributes:
-        names: the name of that function by the loop's token. Empty if the step is not a function of its own.
-        change: is called once with the loop and the function, and returns what takes its place. None if nothing does.
-        ineffective: whether a step was eager although something took its place: the script kept the function elsewhere.
+        names: the name of that function by the loop's token. Empty if no such function was found, or none that can be
+            replaced.
+        change: is called once for each loop with the loop and the function, and returns the replacement. May be None.
+        ineffective: whether a step was eager although it was replaced, because the script keeps the function elsewhere.
     """
 
     def __init__(self, seen: Observation) -> None:
@@ -31,7 +32,7 @@ class EagerSteps:
         self._changed: set[str] = set()
 
     def updated(self, call: ScriptCall) -> None:
-        """Take note of an eager update, within it."""
+        """Take note of an eager update. The update must still be on the stack."""
         if (token := call.token) in self.names:
             self.ineffective |= token in self._changed
             return
@@ -67,10 +68,11 @@ class EagerSteps:
 
 
 def _holder(frame: FrameType) -> tuple[Any, Any] | None:
-    """Return the class of the method that a frame runs, or None for a function of a module, and the function itself.
+    """Return the owner of the function that a frame runs, and the function itself.
 
     Returns:
-        None if the function is held elsewhere.
+        The owner is the class of a method, and None for a function of a module. None instead of both if the function is
+        held elsewhere.
     """
     code = frame.f_code
     function = frame.f_globals.get(code.co_name)

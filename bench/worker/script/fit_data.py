@@ -10,20 +10,20 @@ import numpy as np
 from bench.worker import examples
 
 BATCH = 32
-"""The examples of a step if a call of `fit` does not say."""
+"""The examples of a step if a call of `fit` gives no `batch_size`: Keras' default."""
 
 KEPT_BATCHES = 32
-"""Batches of a generator that are kept, and used again when it ends."""
+"""Number of batches of a generator that are kept, to be used again when it ends."""
 
 
 def obstacle(tf: Any, model: Any, arguments: Mapping[str, Any], given: Any = None) -> str | None:
-    """Return why devbench cannot train as a call of `fit` does in its own loops, as a clause. None if it can.
+    """Return why devbench cannot train in its own loops as a call of `fit` does, as a clause. None if it can.
 
     Args:
         tf: TensorFlow.
         model: the model.
-        arguments: the arguments by name.
-        given: the strategy that devbench gave the script. None if it gave none.
+        arguments: the arguments of the call, by name.
+        given: the strategy that devbench runs the script under. None if there is none.
     """
     x, class_weight = arguments.get("x"), arguments.get("class_weight")
     strategy = getattr(model, "distribute_strategy", None)
@@ -51,19 +51,19 @@ def obstacle(tf: Any, model: Any, arguments: Mapping[str, Any], given: Any = Non
 
 
 def batch_of(tf: Any, arguments: Mapping[str, Any]) -> int | None:
-    """Return the examples of a step, by the arguments of `fit`. None if the script makes the batches."""
+    """Return the examples of a step, by the arguments of `fit`. None if the data are batches already."""
     return int(arguments.get("batch_size") or BATCH) if examples.has_batch_size(tf, arguments.get("x")) else None
 
 
 def training_data(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, int | None]:
-    """Return the data on which `fit` trains, as a workload returns them, and the examples of a batch.
+    """Return the data that `fit` trains on, in the form that a workload returns them in, and the examples of a batch.
 
     Args:
         tf: TensorFlow.
-        arguments: those of `fit`, by name, without an obstacle.
+        arguments: the arguments of `fit`, by name. `obstacle` returns None for them.
 
     Returns:
-        The examples are None if the data are batches.
+        The examples of a batch are None if the data are batches already.
     """
     x, class_weight = arguments["x"], arguments.get("class_weight")
     if isinstance(x, tf.data.Dataset):
@@ -76,7 +76,7 @@ def training_data(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, int | Non
 
 
 def _training_arrays(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the arrays that `fit` trains on: x, y and weights of examples, without the part that it validates with."""
+    """Return the arrays that `fit` trains on: x, y and weights of examples, without those for the validation."""
     parts = [arguments.get(name) for name in ("x", "y", "sample_weight")]
     while parts[-1] is None:
         parts.pop()
@@ -94,12 +94,12 @@ def _training_arrays(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _arrays(tf: Any, parts: Any) -> tuple[Any, ...]:
-    """Return nested arrays, tensors and data frames as NumPy arrays. Lists of arrays become tuples."""
+    """Return nested arrays, tensors and data frames as NumPy arrays. Lists become tuples."""
     return tuple(tf.nest.map_structure(np.asarray, examples.as_tuple(parts)))
 
 
 def _weighting(tf: Any, class_weight: Mapping[int, float]) -> Any:
-    """Return a function from a batch to the batch with weights of its examples."""
+    """Return a function that adds the weights of its examples to a batch."""
     table = tf.constant([class_weight.get(each, 1.0) for each in range(max(class_weight) + 1)], tf.float32)
 
     def weighted(x: Any, y: Any) -> Any:
@@ -112,16 +112,16 @@ def _weighting(tf: Any, class_weight: Mapping[int, float]) -> Any:
 
 
 def _generated(tf: Any, generator: Iterator[Any]) -> Any:
-    """Return the batches of a generator as a Keras `PyDataset` without end, which reads them in their order."""
+    """Return the batches of a generator as an endless Keras `PyDataset`, which reads them in order."""
     kind = getattr(tf.keras.utils, "PyDataset", None) or tf.keras.utils.Sequence
     kept: list[Any] = []
 
     class Generated(kind):  # type: ignore[misc, valid-type] # known only at run time
-        """The batches of the generator. When it ends, those that were kept come again."""
+        """The batches of the generator. When it ends, the kept ones are repeated."""
 
         num_batches = None
 
-        def __len__(self) -> int:  # Keras 2 knows no data set without end
+        def __len__(self) -> int:  # in Keras 2, a data set cannot be endless
             return 1_000_000
 
         def __getitem__(self, index: int) -> Any:

@@ -14,11 +14,11 @@ ON_BATCH: dict[str, StepKind] = {
     "test_on_batch": "evaluate",
     "predict_on_batch": "predict",
 }
-"""Methods for one batch, and what their call is as a step."""
+"""Methods for one batch, and the kind of step that a call of each is."""
 
 
 def observe(seen: Observation) -> None:
-    """Count each call of a method for one batch as a step, and keep the inner calls of Keras' own loops from counting.
+    """Count each outermost call of a method for one batch as a step. What Keras calls within `fit` does not count.
 
     Install it after the hook into `fit`, so that it is the outermost wrapper.
     """

@@ -1,4 +1,4 @@
-"""Calls a function once the script has imported TensorFlow, so that what the script sets before still counts."""
+"""Calls a function once the script has imported TensorFlow. What the script sets before its import still counts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from types import ModuleType
 from typing import Any
 
 PACKAGES = ("tensorflow", "keras")
-"""Packages of which the last that is being imported must be complete. Keras 3 imports TensorFlow."""
+"""Packages whose import is waited for. Keras 3 imports TensorFlow, so the outermost import must be complete."""
 
 
 class TensorFlowImport(importlib.abc.MetaPathFinder):
     """Waits for the import of TensorFlow.
 
     Args:
-        on_import: is called once with TensorFlow, when the script can use it.
+        on_import: is called once with TensorFlow, before the script can use it.
 
     Attributes:
         seconds: time that the imports of `PACKAGES` took.
@@ -33,7 +33,7 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
         self._done = False
 
     def install(self) -> None:
-        """Start to wait. If TensorFlow is there already, call the function now."""
+        """Start to wait. If TensorFlow is imported already, call the function now."""
         if "tensorflow" in sys.modules:
             self._finish()
         else:
@@ -42,7 +42,7 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec that the other finders find, if it is one of `PACKAGES`."""
+        """Return the module spec that the other finders find, if the module is one of `PACKAGES`."""
         if self._searching or self._done or name not in PACKAGES:
             return None
         self._searching = True

@@ -39,7 +39,7 @@ def observe(seen: Observation) -> None:
 
 
 def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind, running: list[StepKind]) -> Any:
-    """Return `predict` or `evaluate`, which knows whether the script itself calls it."""
+    """Return a wrapper of `predict` or `evaluate` that notes whether the script itself calls it."""
 
     @functools.wraps(original)
     def devbench_call(*args: Any, **kwargs: Any) -> Any:
@@ -58,7 +58,7 @@ def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind, runn
 
 
 def _maker(seen: Observation, original: Callable[..., Any], kind: StepKind, running: list[StepKind]) -> Any:
-    """Return the method of a model that makes its function for a batch. The function counts its calls."""
+    """Return a wrapper of the method that makes a model's function for a batch. The function then counts its calls."""
     attribute = "predict_function" if kind == "predict" else "test_function"
 
     @functools.wraps(original)

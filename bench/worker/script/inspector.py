@@ -1,8 +1,8 @@
-"""Looks into the steps of a script while they are counted: samples of the stack, reads and eager operations.
+"""Looks into the steps of a script while the scout counts them: samples the stack, counts reads and eager operations.
 
-Which loop is the training is known only at the end, so the steps of every loop are looked at. The stack is sampled all
-the time. Reads and eager operations are counted in a few steps of each loop, which are not sampled, because counting
-makes them slow.
+Which loop is the training is known only at the end, so the steps of every loop are looked into. The stack is sampled
+all the time, except in a few steps of each loop, in which reads and eager operations are counted: counting makes steps
+slow.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SECONDS = 1.5
 """Time limit for the steps in which reads and eager operations are counted."""
 
 LONG = 20.0
-"""How many times as long as the typical step a step is that does not belong to the typical ones."""
+"""A step is long if it takes more than this many times the median step time."""
 
 RARE = 0.05
-"""Share of steps up to which long ones are left out: the first traces of a validation, or a checkpoint."""
+"""Long steps are left out if their share is at most this: they trace a validation or save a checkpoint."""
 
 
 @dataclass
@@ -40,10 +40,10 @@ class Mark:
     """The end of a step.
 
     Attributes:
-        at: by the clock of `time.perf_counter`.
+        at: when it ended, by the clock of `time.perf_counter`.
         samples: number of samples until then.
         steps: number of steps of the loop until then.
-        follows: whether the time since the mark before was sampled.
+        follows: whether all of the time since the previous mark was sampled.
     """
 
     at: float
@@ -57,7 +57,7 @@ class _SeenLoop:
     steps: int = 0
     marks: list[Mark] = field(default_factory=list)
     sampled: int = 0
-    follows_other: int = 0  # steps between which another loop made one
+    follows_other: int = 0  # calls before which another loop made a step
     arguments: Arguments | None = None
     observed: Observed | None = None
     observed_from: int = 0
@@ -86,13 +86,13 @@ class StepInspector:
         self._ended = False
 
     def step(self, token: str, steps: int, trains: bool, arguments: Arguments | None) -> None:
-        """Take note that a loop made steps. Once something trains, nothing looks into other loops.
+        """Take note that a loop made steps. Once a loop trains, those that do not train are ignored.
 
         Args:
             token: the loop.
             steps: number of steps.
             trains: whether they train.
-            arguments: those of the `tf.function` that was called. None if there was none.
+            arguments: the arguments of the latest `tf.function`. None if the step ran eagerly.
         """
         follows_other, self._latest = self._latest not in ("", token), token
         if self._ended or (self._trains and not trains):
@@ -138,7 +138,7 @@ class StepInspector:
         return any(self._loops[token].sampled >= FEWEST_STEPS for token in tokens if token in self._loops)
 
     def end(self) -> None:
-        """Stop to look."""
+        """Stop looking into steps."""
         if self._loops and not self._ended:
             if self._watched is not None:
                 self._unwatch()

@@ -12,7 +12,7 @@ from typing import Any
 
 
 class NoShell:
-    """What `get_ipython()` returns: it has no kernel, and answers every magic and every shell command with nothing."""
+    """What `get_ipython()` returns. It has no kernel, so magics and shell commands do nothing."""
 
     config: Mapping[str, Any] = {}
 
@@ -28,7 +28,7 @@ def display(*objects: Any, **options: Any) -> None:
 
 
 def run(cells: Mapping[str, str], folder: Path) -> None:
-    """Run cells in one namespace, in their order.
+    """Run cells in one namespace, in order.
 
     Args:
         cells: the code of each cell by its name.

@@ -19,11 +19,11 @@ def no_steps(
     """Return the error of a script without the step that was looked for.
 
     Args:
-        name: its name.
+        name: the script's name.
         sources: the loops that were seen.
         watch: number of the loop that the user chose, from 1. None if the user chose none.
         imported: whether the script imported TensorFlow.
-        state: how the script ended, as a clause.
+        state: how the script ended, as a clause such as "it ended after 2.1 s".
     """
     if watch is not None and sources:
         listed = "\n".join(f"{n}  {source.steps} steps: {source.place}" for n, source in enumerate(sources, 1))

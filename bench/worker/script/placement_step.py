@@ -24,7 +24,7 @@ class StepPlacement:
         self._nodes: list[Any] = []
 
     def switch(self, on: bool) -> None:
-        """Begin or end to collect."""
+        """Begin to collect nodes (True), or end it (False)."""
         if on:
             self._nodes = self._stack.enter_context(collected_nodes(self._tf, calls=False))
         else:
@@ -32,5 +32,5 @@ class StepPlacement:
 
     def read(self) -> Placement:
         """Return where the operations of the step ran."""
-        self._stack.close()  # if the script ended within the step
+        self._stack.close()  # in case the script ended within the step
         return judge(self._nodes, self._device, "graphs of a step of the script")

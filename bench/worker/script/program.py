@@ -1,4 +1,4 @@
-"""Runs a script as `python FILE` or `python -m MODULE`, or Jupyter runs it, without a keyboard and a screen."""
+"""Runs a script as `python FILE`, `python -m MODULE` or Jupyter would, without a keyboard or a screen."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from bench.worker.protocol import ScriptRun
 from bench.worker.script import notebook
 
 KEPT_LINES = 10
-"""First and last lines of a script's output that are kept."""
+"""Number of first lines and of last lines of a script's output that are kept."""
 
 LONGEST_LINE = 500
 
 
 class KeptLines(io.TextIOBase):
-    """A stream that keeps the first and the last lines, and passes everything on.
+    """A stream that passes everything on, and keeps the first and the last lines.
 
     Args:
         stream: the stream to pass on to.
@@ -46,7 +46,7 @@ class KeptLines(io.TextIOBase):
         return self._stream.write(text)
 
     def read_all(self) -> Printed:
-        """Return what was written, with a last line that has no end."""
+        """Return what was written. An unfinished last line counts as a line."""
         rest, self._rest = self._rest, ""
         if rest:
             self._add(rest)
@@ -62,24 +62,24 @@ class KeptLines(io.TextIOBase):
         self._stream.flush()
 
     def writable(self) -> bool:
-        """Whether the stream can be written. It can."""
+        """Whether text can be written: always."""
         return True
 
     def isatty(self) -> bool:
-        """Whether the stream is a terminal. It is not."""
+        """Whether this is a terminal: never."""
         return False
 
     def fileno(self) -> int:
-        """Return the descriptor of the stream below."""
+        """Return the file descriptor of the underlying stream."""
         return self._stream.fileno()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the stream below."""
+        """The encoding of the underlying stream."""
         return self._stream.encoding
 
     def _add(self, line: str) -> None:
-        line = line.rpartition("\r")[2][:LONGEST_LINE]  # what a progress bar left
+        line = line.rpartition("\r")[2][:LONGEST_LINE]  # what a progress bar shows last
         self.count += 1
         if len(self.first) < KEPT_LINES:
             self.first.append(line)
@@ -109,7 +109,7 @@ class ScriptProgram:
         self._note = note
 
     def run(self) -> int:
-        """Run it to its end. Return its exit code.
+        """Run it to its end. Return its exit code: 0 if it set none, 1 if it ended with `sys.exit(MESSAGE)`.
 
         Raises:
             BaseException: what the script raises, except SystemExit.
@@ -145,7 +145,7 @@ class ScriptProgram:
         module = ModuleType("__main__")
         module.__file__ = str(self._file)
         module.__builtins__ = builtins  # type: ignore[attr-defined]
-        sys.modules["__main__"] = module  # what the script starts with multiprocessing imports this file
+        sys.modules["__main__"] = module  # processes that multiprocessing spawns import this file
         code = compile(self._file.read_bytes(), str(self._file), "exec", dont_inherit=True)
         exec(code, module.__dict__)
 

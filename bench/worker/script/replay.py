@@ -1,7 +1,8 @@
 """Takes the steps out of a script, so that devbench can run them in its own loops.
 
-The script runs until its call of `fit`, which never starts, or through a few calls of its `tf.function`
-(`replay_function`). An exception unwinds the script. What is left is a rig, like that of a workload.
+The script runs up to its call of `fit`, which does not start, or through a few calls of its `tf.function`
+(`replay_function`). Then an exception unwinds the script. Its model and data, or its function, become a rig, like that
+of a workload.
 """
 
 from __future__ import annotations
@@ -38,16 +39,17 @@ class Captured(BaseException):
 
 
 def capture(channel: Channel, start: Start, phases: Phases, member: Member | None = None) -> Any:
-    """Run the script until the steps that were chosen. Return a rig that can run them.
+    """Run the script up to the chosen steps. Return a rig that can run these steps.
 
     Args:
         channel: the connection to the parent.
         start: the first order.
         phases: reports phases.
-        member: this worker as one of several, whose strategy the script runs under. None if it is alone.
+        member: this worker as one of several. The script runs under its strategy. None if the worker is alone.
 
     Raises:
-        NotApplicable: the script does not reach them, or devbench cannot train as it does.
+        NotApplicable: the script does not reach the steps, or devbench cannot run them.
+        ProgramFailed: the script ended with an exit code other than 0 before it reached them.
         BaseException: what the script raises.
     """
     return _Capture(channel, start, phases, member).run()
@@ -59,9 +61,9 @@ class _FitReplay:
     Args:
         tf: TensorFlow.
         seen: knows which line makes a call.
-        target: the call.
-        batch: the examples per step, if they are not as in the script.
-        strategy: the strategy that the script runs under. None if devbench gave it none.
+        target: the loop that the call belongs to.
+        batch: the examples per step. None if the script decides.
+        strategy: the strategy that devbench runs the script under. None if there is none.
     """
 
     def __init__(self, tf: Any, seen: Observation, target: StepSource, batch: int | None, strategy: Any) -> None:
@@ -90,17 +92,17 @@ class _FitReplay:
         return self._model is not None
 
     def restore(self) -> None:
-        """Observe nothing more."""
+        """Restore Keras' own `fit`."""
         self._tf.keras.Model.fit = self._fit
 
     def parts(self, place: str) -> tuple[dict[str, Any], Any]:
         """Return what a workload would define, by name, and its parameters.
 
         Args:
-            place: the call in words.
+            place: the call in words, for messages.
 
         Raises:
-            NotApplicable: devbench cannot train as it does.
+            NotApplicable: devbench cannot train as the call does.
         """
         tf, model, arguments = self._tf, self._model, self._arguments
         if reason := fit_data.obstacle(tf, model, arguments, self._strategy):

@@ -1,4 +1,4 @@
-"""Takes the step of a custom loop out of a script: its `tf.function`, and the arguments of a few calls."""
+"""Takes the step of a custom loop out of a script: its `tf.function`, with the arguments of a few calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.worker.cluster.strategy import distributed
 from bench.worker.script.calls import Observation
 
 CALLS = 8
-"""Calls whose arguments are used. They run, so it must be the same number in every process."""
+"""Number of calls whose arguments are used. They run and update weights, so every process runs the same number."""
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 """The arguments of a call: by position, and by name."""
@@ -27,7 +27,7 @@ def obstacle(tf: Any, arguments: Arguments | None) -> str | None:
 
     Args:
         tf: TensorFlow.
-        arguments: those of its `tf.function`. None if it is none.
+        arguments: the arguments of its `tf.function`. None if the step is no `tf.function`.
     """
     if arguments is None:
         return "the step runs eagerly, not in a tf.function"
@@ -41,7 +41,7 @@ def obstacle(tf: Any, arguments: Arguments | None) -> str | None:
 
 
 def is_batch(leaf: Any) -> bool:
-    """Whether an argument differs from step to step: a tensor or an array, and no variable."""
+    """Whether an argument differs from step to step: it is a tensor or an array, and not a variable."""
     return isinstance(leaf, np.ndarray) or (hasattr(leaf, "shape") and type(leaf).__name__ == "EagerTensor")
 
 
@@ -52,7 +52,7 @@ class FunctionCalls:
         tf: TensorFlow.
         seen: knows which line makes a call.
         target: the loop whose calls are captured.
-        stop: unwinds the script, once there are enough.
+        stop: the exception that unwinds the script once there are enough calls.
         strategy: the strategy of `tf.distribute` that the calls run under. None if there is none.
     """
 
@@ -94,17 +94,17 @@ class FunctionCalls:
         return bool(self._calls)
 
     def restore(self) -> None:
-        """Observe nothing more."""
+        """Restore the call of a `tf.function`."""
         self._kind.__call__ = self._original
 
     def parts(self, place: str) -> tuple[dict[str, Any], Any]:
         """Return what a workload would define, by name, and its parameters.
 
         Args:
-            place: the loop in words.
+            place: the loop in words, for messages.
 
         Raises:
-            NotApplicable: the step cannot be called outside the script's loop.
+            NotApplicable: the step cannot be called outside the script's loop, or cannot run under the strategy.
         """
         tf, first = self._tf, self._calls[0]
         if reason := obstacle(tf, first):
@@ -129,7 +129,7 @@ class FunctionCalls:
         return offered, SimpleNamespace(epochs=1)
 
     def _under_strategy(self, function: Any) -> Any:
-        """Return a function that runs as a replica of the strategy. It may not be a `tf.function` within another."""
+        """Return a function that runs as a replica of the strategy. No `tf.function` may be nested in it."""
         if self._strategy is None:
             return function
         if function not in self._replicas:
@@ -138,10 +138,10 @@ class FunctionCalls:
 
 
 def _number(tf: Any, value: Any, variables: Any) -> Any:
-    """Return a number that depends on a step: of what it returned, or of a variable that it may have changed.
+    """Return a number that depends on the step: from what it returned, or from a variable that it may have changed.
 
     Raises:
-        NotApplicable: there is none.
+        NotApplicable: there is no such number.
     """
     tensors = [part for part in tf.nest.flatten(value) if tf.is_tensor(part) and part.dtype.is_floating]
     tensors = sorted(tensors, key=lambda part: part.shape.rank != 0) or [v for v in variables if v.dtype.is_floating]

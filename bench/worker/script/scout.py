@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     from bench.worker.script.replay_function import Arguments
 
 INFERENCE_TIMES = 3.0
-"""If nothing trained so far, the scout waits this many times as long, because training may follow."""
+"""If nothing has trained so far, the scout waits this many times as long, because training may follow."""
 
 INSPECTION_TIMES = 3.0
-"""If too few steps were looked into, the scout waits this many times as long."""
+"""If the inspector has sampled too few steps, the scout waits this many times as long."""
 
 PROGRESS_SECONDS = 5.0
-"""How often the scout reports that it is alive."""
+"""Seconds between two reports that the scout is alive."""
 
 ALTERNATE = 0.9
-"""Two optimizers alternate if runs of one of them are interrupted by the other this often, per update of the rarer."""
+"""Two lines alternate if they take turns at least this often, as a share of perfect alternation.
+
+In perfect alternation, the other line separates all n updates of the rarer line, which is 2 n - 1 turns or more.
+"""
 
 MOST_PER_STEP = 25
-"""Most updates of one optimizer for each of another in a step, as of a critic."""
+"""Two lines do not alternate if one makes more updates than this for each of the other. A critic makes several."""
 
 
 class Scout:
@@ -42,15 +45,15 @@ class Scout:
 
     Args:
         seconds: time after the first step until enough is known.
-        watch: number of the loop that the user chose, from 1. None for the one with most steps.
+        watch: number of the loop that the user chose, from 1. None to choose the loop that trains most steps.
         send: sends an event to the parent.
-        on_caught: is called if the script goes on although it was unwound. It does not return.
+        on_caught: is called if the script goes on after it was unwound. It does not return.
 
     Attributes:
         inspector: looks into the steps. None if nothing does.
-        arguments: returns those of the `tf.function` that was called last.
+        arguments: returns the arguments of the `tf.function` that was called last.
         finished: whether enough is known.
-        awaits_start: always, to count the calls of `predict` and `evaluate`.
+        awaits_start: always true, because calls of `predict` and `evaluate` are counted.
     """
 
     awaits_start = True
@@ -63,7 +66,7 @@ class Scout:
         self._send = send
         self._on_caught = on_caught
         self._sources: dict[str, StepSource] = {}
-        self._updates: list[tuple[str, int]] = []  # runs of steps of the same token: the token, and how many
+        self._updates: list[tuple[str, int]] = []  # runs of steps of one token: the token and their number
         self._fit_plans: dict[str, list[Any]] = {}
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
@@ -74,9 +77,9 @@ class Scout:
 
     @property
     def sources(self) -> list[StepSource]:
-        """The loops of the script, in the order in which they began. Optimizers that alternate are one loop.
+        """The loops of the script, in the order in which they began. Lines that alternate are one loop.
 
-        If something trains, all else is left out: a training loop calls models, and is followed by predictions.
+        If a loop trains, the others are left out: a training loop calls models, and predictions may follow it.
         """
         sources = {token: source.model_copy() for token, source in self._sources.items()}
         for token, epochs in self._fit_plans.items():
@@ -85,7 +88,7 @@ class Scout:
         for tokens in alternating(self._updates):
             counts = {token: sources[token].steps for token in tokens}
             fewest = min(counts.values())
-            last = [token for token in tokens if counts[token] == fewest][-1]  # in a step
+            last = [token for token in tokens if counts[token] == fewest][-1]  # the last of a step
             for token in tokens:
                 if token != last:
                     del sources[token]
@@ -94,7 +97,7 @@ class Scout:
         return [source.model_copy(update={"number": number}) for number, source in enumerate(kept, 1)]
 
     def starting(self, what: str) -> None:
-        """Count the calls of `predict` and `evaluate`, which have many steps."""
+        """Count the calls of `predict` and `evaluate`, each of which has many steps."""
         if what in ("predict", "evaluate"):
             self._whole_calls[what] += 1
 
@@ -146,13 +149,13 @@ class Scout:
             raise Finished(None)
 
     def _is_missing(self) -> bool:
-        """Whether the loop that the user chose was not seen yet."""
+        """Whether the loop that the user chose has not begun yet."""
         return self._watch is not None and len(self.sources) < self._watch
 
     def facts(self, chosen: StepSource) -> Facts | None:
-        """Return what is known about the steps of a loop. None if nothing looked into them.
+        """Return what the inspector found out about the steps of a loop. None if there is no inspector.
 
-        If one call has many steps, as in `fit`, the script's own lines say nothing about a step.
+        None for `fit`, and for calls of several batches each: no line of the script runs in each of their steps.
         """
         calls = self._whole_calls.get(chosen.kind)
         if self.inspector is None or chosen.kind == "fit" or (calls is not None and 2 * calls < chosen.steps):
@@ -160,7 +163,7 @@ class Scout:
         return self.inspector.facts(chosen)
 
     def recognition(self, ended: bool) -> Recognition | None:
-        """Return what was recognized. None if no step was seen, or not the loop that the user chose.
+        """Return what was recognized. None if no step was seen, or if the user chose a loop that was not seen.
 
         Args:
             ended: whether the script ended by itself.
@@ -190,20 +193,20 @@ class FitObserver:
         self._call = call
 
     def before(self, call: Call) -> None:
-        """Nothing is timed before a call."""
+        """Do nothing."""
 
     def after(self, call: Call, value: Any) -> None:
         """Count the steps of a call."""
         self._scout.step(self._call, call.steps, value, None)
 
     def ran_out(self) -> None:
-        """The end of the data is nothing special."""
+        """Do nothing."""
 
     def validated(self, seconds: float) -> None:
-        """A validation has no steps."""
+        """Do nothing. A validation has no steps."""
 
     def end_epoch(self) -> None:
-        """The end of an epoch is nothing special."""
+        """Do nothing."""
 
 
 def choose(sources: Sequence[StepSource]) -> StepSource:
@@ -234,7 +237,7 @@ def alternating(runs: Iterable[tuple[str, int]]) -> list[list[str]]:
 
 
 def _alternate(a: str, b: str, runs: Sequence[tuple[str, int]], steps: dict[str, int]) -> bool:
-    """Whether steps of two tokens alternate: whenever the rarer one makes a step, the other follows."""
+    """Whether steps of two tokens alternate: the other token separates nearly all steps of the rarer one."""
     fewest, most = sorted((steps[a], steps[b]))
     if most > MOST_PER_STEP * fewest or (fewest == 1 and most > 1):
         return False
@@ -244,5 +247,5 @@ def _alternate(a: str, b: str, runs: Sequence[tuple[str, int]], steps: dict[str,
 
 
 def unrecognized(sources: Sequence[StepSource]) -> str:
-    """Return what was seen instead of steps, in words."""
+    """Return the loops that were seen, in words."""
     return ", ".join(f"{source.steps} {WORDS[source.kind][0]} ({source.place})" for source in sources)

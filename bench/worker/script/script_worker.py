@@ -74,12 +74,18 @@ class ScriptWorker:
             self.scout = Scout(self.place.scout_seconds, watch, channel.send, self._leave)
         self.watch: Watch | None = None
         self.timed_loop: TimedLoop | None = None
-        self.before_first = 0.0  # seconds until the call of the first step
+        self.before_first = 0.0  # seconds until the first step starts, without the imports
         self.placement: StepPlacement | None = None
         self.began = time.perf_counter()
 
     def run(self) -> None:
-        """Run the script, then report."""
+        """Run the script, then report what was counted or measured.
+
+        Raises:
+            ProgramFailed: the script ended with an exit code other than 0.
+            NothingRecognized: it did not run the steps that were looked for.
+            BaseException: what the script raises, unless devbench has unwound it already.
+        """
         os.chdir(self.place.folder)
         self.seeds = settings.Seeds(self.spec.seed)
         if sys.platform != "win32":
@@ -103,7 +109,7 @@ class ScriptWorker:
         self._conclude(finish, ended)
 
     def _conclude(self, finish: Finish | None, ended: bool) -> None:
-        """Report what was seen and measured.
+        """Report what was counted or measured.
 
         Args:
             finish: the last order. None if there was none.
@@ -121,7 +127,10 @@ class ScriptWorker:
         self.channel.send(Done())
 
     def _leave(self) -> None:
-        """Conclude within the script, which caught the exception that unwinds it, and end the process."""
+        """Report from within the script, and end the process.
+
+        This is necessary if the script caught the exception that unwinds it, or if its steps run in another thread.
+        """
         code = 0
         try:
             self._conclude(None, ended=False)
@@ -133,14 +142,14 @@ class ScriptWorker:
         os._exit(code)
 
     def _is_finished(self) -> bool:
-        """Whether the script was unwound. Any exception that it raises then is a consequence."""
+        """Whether devbench has unwound the script. Exceptions that the script raises afterwards are ignored."""
         return bool((self.scout and self.scout.finished) or (self.timed_loop and self.timed_loop.finished))
 
     def _forget(self) -> None:
         """In a process that the script forked: observe nothing more, and send nothing to the parent."""
         self.channel.disconnect()
         if hasattr(self, "seen"):
-            self.seen.depth = sys.maxsize  # nothing is outermost any more
+            self.seen.depth = sys.maxsize  # no call counts as outermost any more
             self.hook.observer, self.hook.passive = None, True
 
     def on_tensorflow(self, tf: Any) -> None:
@@ -226,8 +235,8 @@ class ScriptWorker:
         self.placement.switch(on)
 
     def wants_fit(self) -> bool:
-        """Whether the `fit` that starts now is observed."""
-        if self.seen.depth != 1 or not self.seen.tf.executing_eagerly():  # Keras' own, or that of a callback
+        """Whether the `fit` that starts now is observed. A trial observes only that of its loop."""
+        if self.seen.depth != 1 or not self.seen.tf.executing_eagerly():  # one of Keras or of a callback
             return False
         if self._is_finished():
             self._leave()
@@ -252,7 +261,7 @@ class ScriptWorker:
         self.timed_loop.begin()
 
     def on_first_step(self, model: Any) -> None:
-        """Prepare for the first step of another loop, which was just issued."""
+        """Prepare for the first step of a loop other than `fit`. The call that ran the step has returned already."""
         assert self.timed_loop is not None
         if model is not None:
             self.synchronizer.model = model
@@ -260,7 +269,7 @@ class ScriptWorker:
         self._end_build(self.timed_loop.clock.start)
 
     def _end_build(self, at: float) -> None:
-        """Report the time before the first step. The import and what was traced have phases of their own."""
+        """Report the phase `build`: the time until `fit` or another first step starts, without the imports."""
         self.before_first = max(0.0, at - self.began - self.imports.seconds)
         self.channel.send(PhaseEnded(phase="build", seconds=self.before_first))
         settings.report(self.rig.tf, self.spec, self.channel.send)
@@ -295,7 +304,7 @@ class ScriptWorker:
         self.channel.send(Trained(full=full))
 
     def _report(self, finish: Finish | None, ended: bool) -> None:
-        """Run the diagnosis."""
+        """Report the block that the script left unfinished, if it ended by itself. Then run the diagnosis."""
         if self.timed_loop is None or self.watch is None:
             raise NothingRecognized(f"{self.name} did not import TensorFlow in this process", "Run it again.")
         if not self.timed_loop.started:

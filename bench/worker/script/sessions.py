@@ -42,7 +42,7 @@ def observe(seen: Observation) -> None:
 
 
 def _flat(fetches: Any) -> Iterator[Any]:
-    """Yield the parts of nested fetches. A monitored session has dicts whose keys have no order."""
+    """Yield the leaves of nested fetches. A monitored session passes dicts, whose keys cannot be sorted."""
     if isinstance(fetches, Mapping):
         fetches = list(fetches.values())
     if isinstance(fetches, (list, tuple)):
@@ -65,7 +65,7 @@ def _operations(session: Any, fetches: Any) -> list[Any]:
 
 
 def _updates(operations: list[Any]) -> bool:
-    """Whether an operation that updates variables is among these or those that they depend on."""
+    """Whether one of the operations, or one that they depend on, updates variables."""
     waiting, reached = list(operations), set()
     while waiting:
         operation = waiting.pop()

@@ -1,4 +1,4 @@
-"""TensorFlow's settings for a script: what the run asks for, and what the script changes."""
+"""TensorFlow's settings in a process of a script: those that the run asks for, and those that the script changes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from bench.worker.script.calls import Observation
 
 
 class Seeds:
-    """Seeds Python and NumPy, and notes the seeds that are set afterwards.
+    """Seeds Python and NumPy, and notes the seeds that the script sets afterwards.
 
     Args:
-        seed: the seed asked for.
+        seed: the seed that the run asks for.
 
     Attributes:
-        chosen: the latest seed that was set, by what it seeds.
+        chosen: the latest seed that the script set, by the name of the generator.
     """
 
     def __init__(self, seed: int) -> None:
@@ -48,7 +48,7 @@ class Seeds:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep the states of Python and NumPy, which the script may have seeded already."""
+        """Restore the states of Python's and NumPy's generators afterwards: the script may have seeded them already."""
         python, numpy, chosen = random.getstate(), np.random.get_state(), dict(self.chosen)
         try:
             yield
@@ -58,7 +58,7 @@ class Seeds:
             self.chosen = chosen
 
     def differences(self) -> list[str]:
-        """Return each seed that differs from the one asked for, in words. TensorFlow is imported."""
+        """Return each seed that differs from the one that the run asks for, in words. TensorFlow must be imported."""
         from tensorflow.python.eager import context
 
         chosen = {**self.chosen, "TensorFlow": context.global_seed()}
@@ -70,9 +70,9 @@ class Seeds:
 
 
 def configure(tf: Any, spec: Spec, seeds: Seeds) -> str:
-    """Set everything that a default of the framework would decide, without using TensorFlow. Return the device.
+    """Make all settings that would otherwise be left to defaults of TensorFlow. Return the device.
 
-    The script may change any of it afterwards.
+    TensorFlow does not run an operation yet. The script may change the settings afterwards.
     """
     backend = backends.load(spec.backend)
     tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
@@ -92,7 +92,7 @@ def configure(tf: Any, spec: Spec, seeds: Seeds) -> str:
 
 
 def report(tf: Any, spec: Spec, send: Callable[[Any], None]) -> None:
-    """Report the environment."""
+    """Report TensorFlow's version and the device."""
     from bench.machine.environment import framework
 
     backend = backends.load(spec.backend)
@@ -100,7 +100,7 @@ def report(tf: Any, spec: Spec, send: Callable[[Any], None]) -> None:
 
 
 def memory(tf: Any) -> dict[str, Any]:
-    """Return how TensorFlow takes the memory of each GPU, by what it is called."""
+    """Return the memory growth and the memory limits of each GPU, by the name of the setting."""
     found: dict[str, Any] = {}
     for gpu in tf.config.list_physical_devices("GPU"):
         name = short(gpu.name.removeprefix("/physical_device:"))
@@ -111,11 +111,11 @@ def memory(tf: Any) -> dict[str, Any]:
 
 
 class CompiledFunctions:
-    """Notes the functions of the script that choose XLA themselves, unlike the run.
+    """Notes the functions of the script that set `jit_compile` otherwise than the run.
 
     Args:
         seen: what the observers share.
-        xla: whether the run asked for XLA.
+        xla: whether the run asks for XLA.
     """
 
     def __init__(self, seen: Observation, xla: bool) -> None:
@@ -135,11 +135,11 @@ class CompiledFunctions:
 
 
 class DeviceScopes:
-    """Notes the devices that lines of the script name with `tf.device`, if they are not the device under test.
+    """Notes the calls of `tf.device` in the script that name another device than the run.
 
     Args:
         seen: what the observers share.
-        device: the device under test.
+        device: the device of the run.
     """
 
     def __init__(self, seen: Observation, device: str) -> None:
@@ -158,7 +158,7 @@ class DeviceScopes:
 
 
 def differences(tf: Any, spec: Spec, memory_asked: Mapping[str, Any]) -> list[str]:
-    """Return each setting that differs from what the run asked for, in words.
+    """Return each setting that differs from what the run asks for, in words.
 
     Args:
         tf: TensorFlow.
@@ -185,5 +185,5 @@ def differences(tf: Any, spec: Spec, memory_asked: Mapping[str, Any]) -> list[st
 
 
 def _code(function: Any) -> Any:
-    """Return the code of a Python function. That of this one if it has none."""
+    """Return the code of a Python function. Return that of `_code` itself if the function has none."""
     return getattr(inspect.unwrap(function), "__code__", _code.__code__)

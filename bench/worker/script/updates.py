@@ -1,8 +1,8 @@
 """Observes custom training loops: updates by optimizers, run eagerly or in a `tf.function`, and other functions.
 
 An eager update is seen where it happens. An update in a graph is seen when the graph is traced: the outermost
-`tf.function` that is running then is remembered, and each of its later calls runs the update. How many updates a call
-runs is read from the optimizer's own counter.
+`tf.function` that is running then is marked, and each of its later calls is a step. If a call may run several updates,
+they are counted by the optimizer's own counter.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Updates:
         self._function: Any = None  # the outermost function that is running
         self._in_functions: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
         self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []  # numbered optimizers, so that no other one gets the same id
+        self._kept: list[Any] = []  # the numbered optimizers, so that no later one gets the id of an earlier one
         self._loss: Any = None
         self.eager_steps = EagerSteps(seen)
         self._graph_steps: dict[str, ScriptCall] = {}  # eager loops whose step became a graph, by the function's name
@@ -43,11 +43,11 @@ class Updates:
         self._patch_function()
 
     def run_as_graph(self, target: str, graph: Callable[[Any], Any]) -> None:
-        """Let a function take the place of the eager step of a loop, once it is known.
+        """Replace the eager step of a loop by a function, as soon as the step is known.
 
         Args:
             target: token of the loop.
-            graph: makes the function from the step.
+            graph: makes the function from the eager step.
         """
 
         def change(call: ScriptCall, function: Any) -> Any:
@@ -89,7 +89,7 @@ class Updates:
                 returned = original(optimizer, grads, *args, **kwargs)
             finally:
                 self._applying -= 1
-            if self._applying:  # a wrapper of another optimizer, such as one that scales the loss
+            if self._applying:  # within a wrapping optimizer, such as one that scales the loss
                 return returned
             if seen.eager:
                 changed = Updated(_variables(optimizer, method, grads, args, kwargs))
@@ -111,21 +111,21 @@ class Updates:
         return apply
 
     def _traced(self, optimizer: Any) -> None:
-        """Remember that the running function updates with an optimizer, and how many updates that one has made."""
+        """Remember that the running function updates with an optimizer, and how many updates the optimizer has made."""
         counts = self._in_functions.setdefault(self._function, [])
         if all(optimizer is not other for other, _ in counts):
             with self._seen.tf.init_scope():
                 counts.append((optimizer, _iterations(optimizer)))
 
     def _number(self, optimizer: Any) -> str:
-        """Return the number of an optimizer, in the order in which the script first used each."""
+        """Return the number of an optimizer. They are numbered in the order in which the script first uses them."""
         if id(optimizer) not in self._numbers:
             self._numbers[id(optimizer)] = len(self._numbers)
             self._kept.append(optimizer)
         return str(self._numbers[id(optimizer)])
 
     def _patch_function(self) -> None:
-        """Observe each call. What runs in every step is kept short: few calls of Python, and none of TensorFlow."""
+        """Observe each call. What runs in every step is short: few calls of Python, and none of TensorFlow."""
         kind, seen = type(self._seen.tf.function(lambda: None)), self._seen
         original = kind.__call__
 
@@ -162,15 +162,20 @@ class Updates:
         return [_iterations(optimizer) for optimizer, _ in self._in_functions.get(function, ())]
 
     def _steps(self, function: Any, before: list[int]) -> int:
-        """Return the steps that a call of a function ran: the updates of the optimizer that made fewest."""
+        """Return the steps that a call of a function ran: the fewest updates by one of its optimizers, at least 1.
+
+        Args:
+            function: the function.
+            before: the updates that each optimizer had made before the call.
+        """
         traced = [count for _, count in self._in_functions[function]]
-        starts = before + traced[len(before) :]  # this call traced the others
+        starts = before + traced[len(before) :]  # the call itself traced the others
         made = [end - start for start, end in zip(starts, self._counts(function), strict=True)]
         return min((count for count in made if count > 0), default=1)
 
 
 def _update_methods(tf: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the classes that define how optimizers update variables, each with the method."""
+    """Yield each class that defines how an optimizer updates variables, with the name of the method."""
     kinds: dict[Any, str] = {}
     roots = [tf.keras.optimizers.Optimizer, tf.compat.v1.train.Optimizer]
     for parent, name in (("experimental", "Optimizer"), ("legacy", "Optimizer")):

@@ -1,4 +1,4 @@
-"""The number that shows that a step of a script is done, whatever its call returned."""
+"""Finds a number in what a step of a script returned. Reading it shows that the step is done."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def number_in(tf: Any, value: Any) -> Any:
     """Return the part of a value that can be read as a number: its first scalar, or its first array.
 
     Returns:
-        0.0 if there is none: the call has returned, and that is all that is known.
+        `value` itself if it holds trainable variables. 0.0 if there is no number, so that nothing can be waited for.
     """
     if isinstance(value, Updated) or hasattr(value, "trainable_variables"):
         return value

@@ -12,7 +12,7 @@ from bench.worker.script.calls import ScriptCall
 from bench.worker.timed_loop import Finished, TimedLoop
 
 CHECKED_STEP = 3
-"""The step, counted from 1, that is traced again for the placement check. It is timed by nobody."""
+"""The step, counted from 1, that is traced again for the placement check. No block contains it."""
 
 STARTS: dict[StepKind, tuple[str, ...]] = {
     "fit": (),
@@ -25,7 +25,7 @@ STARTS: dict[StepKind, tuple[str, ...]] = {
     "function": ("function",),
     "model": ("model",),
 }
-"""What may be the start of a step of each kind."""
+"""What may be the start of a step of each kind: values of `what` in `Sink.starting`."""
 
 
 class Watch:
@@ -34,15 +34,15 @@ class Watch:
     Args:
         target: the loop.
         timed_loop: times its steps.
-        on_first: is called before the first of its steps counts, with what it changes.
-        check: opens and closes the placement check. None if nothing is checked here.
+        on_first: is called after the first step, before it is counted, with what the step changes. It is not timed.
+        check: begins (True) and ends (False) the placement check. None if nothing is checked here.
         synchronous: whether a step is done when its call returns.
-        on_caught: is called if the script goes on although it was unwound. It does not return.
+        on_caught: is called if the script goes on after it was unwound. It does not return.
 
     Attributes:
-        awaits_start: whether the first step has not started yet.
+        awaits_start: whether the first step has not ended yet.
         value: what the latest step returned.
-        done: when the latest step was done. None if that is not known.
+        done: when the latest step was done, by the clock of `time.perf_counter`. None if that is not known.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class Watch:
         self._synchronous = synchronous
         self._on_caught = on_caught
         self._steps = 0
-        self._is_open = False  # whether the first step has started
+        self._is_open = False  # whether the start of the first step is known
         self.awaits_start = True
         self.value: Any = None
         self.done: float | None = None
 
     def starting(self, what: str) -> None:
-        """Start the clock of the first step. Until it ends, nobody knows which start was its own.
+        """Start the clock of the first step, and start it again if a later call may be the start.
 
-        A step that ends with an update starts with the first tape or, without one, with the function that updates. A
+        A step that ends with an update starts with its first tape or, without one, with the function that updates. A
         step with several calls of `train_on_batch` starts with the first of them.
         """
         if not self.awaits_start or what not in STARTS[self._target.kind]:
@@ -81,7 +81,7 @@ class Watch:
             self._timed_loop.begin()
 
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
-        """Count steps, if they are the target's."""
+        """Count a step, if the call is the target."""
         if call.token != self._token:
             return
         if self._timed_loop.finished is not None:
