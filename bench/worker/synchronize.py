@@ -41,10 +41,14 @@ class Synchronizer:
         Raises:
             WorkloadError: the value holds no number.
         """
+        is_done = self._on_cpu and self._tf.config.experimental.get_synchronous_execution()
+        if hasattr(value, "trainable_variables"):  # the step returned no number
+            if is_done:
+                return self._last_element(list(value.trainable_variables)[-1:])
+            if self.model is not None:
+                return self._variables(self.model)
         number = self._last_element(value)
-        if self.model is None or (self._on_cpu and self._tf.config.experimental.get_synchronous_execution()):
-            return number
-        return number + self._variables(self.model)
+        return number if self.model is None or is_done else number + self._variables(self.model)
 
     def loss(self, value: Any) -> float:
         """Return the number that must agree on every device: a loss, or the root mean square of an output.

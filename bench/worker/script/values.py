@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from bench.worker.script.calls import Updated
 
 
 def number_in(tf: Any, value: Any) -> Any:
-    """Return the part of a value that can be read as a number: its first scalar, or its first array.
+    """Return the part of a value that can be read as a number: the loss of a dict with one, otherwise the first number.
+
+    Numbers with a fraction come before whole numbers, and scalars before arrays.
 
     Returns:
         `value` itself if it holds trainable variables. 0.0 if there is no number, so that nothing can be waited for.
     """
     if isinstance(value, Updated) or hasattr(value, "trainable_variables"):
         return value
+    if isinstance(value, Mapping) and "loss" in value:
+        value = value["loss"]
     parts = [part for part in tf.nest.flatten(value) if _is_number(part)]
-    scalars = [part for part in parts if not np.shape(part)]
-    return next(iter([*scalars, *parts]), 0.0)
+    return min(parts, key=_order, default=0.0)
 
 
 def _is_number(part: Any) -> bool:
-    if isinstance(part, (float, int)) and not isinstance(part, bool):
-        return True
-    dtype = getattr(part, "dtype", None)
+    if isinstance(part, (float, int)):
+        return not isinstance(part, bool)
     shape = getattr(part, "shape", None)
-    if dtype is None or shape is None or not hasattr(part, "__array__"):
+    if shape is None or not hasattr(part, "__array__"):
         return False
-    return "float" in str(getattr(dtype, "name", dtype)) and all(side not in (0, None) for side in shape)
+    return any(kind in _dtype(part) for kind in ("float", "int")) and all(side not in (0, None) for side in shape)
+
+
+def _order(part: Any) -> tuple[bool, bool]:
+    return "float" not in _dtype(part), len(getattr(part, "shape", ())) > 0
+
+
+def _dtype(part: Any) -> str:
+    """Return the name of the dtype of a number, such as "float32" or "int"."""
+    dtype = getattr(part, "dtype", type(part).__name__)
+    return str(getattr(dtype, "name", dtype))
