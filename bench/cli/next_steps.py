@@ -23,9 +23,7 @@ def show(steps: Sequence[tuple[str, str]]) -> None:
         announce(f"  {command.ljust(width)}  # {purpose}")
 
 
-def after_measuring(
-    results: Sequence[Result], workload: str, settings: RunSettings
-) -> list[tuple[str, str]]:
+def after_measuring(results: Sequence[Result], workload: str, settings: RunSettings) -> list[tuple[str, str]]:
     """Return the commands to run after a measurement, each with its purpose.
 
     Args:

@@ -18,6 +18,9 @@ def candidates(program: Program) -> Iterator[WhatIf]:
         if count not in (0, threads):
             words = f"{count} thread{'s' if count > 1 else ''}"
             cause = "too many threads" if count < threads else "too few threads"
-            advice = f"Give TensorFlow {words}: tf.config.threading.set_intra_op_parallelism_threads({count})."
+            advice = (
+                f"Give TensorFlow {words}: tf.config.threading.set_intra_op_parallelism_threads({count}) and "
+                f"set_inter_op_parallelism_threads({count})."
+            )
             threads_update = {"threads": Threads(intra=count, inter=count)}
             yield WhatIf(words, f"--threads {count}", cause, threads_update, advice=advice)

@@ -120,6 +120,7 @@ class FitHook:
         signature = inspect.signature(original)
         hook = self
 
+        @functools.wraps(original)
         def fit(model: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 arguments = dict(signature.bind(model, *args, **kwargs).arguments)

@@ -14,7 +14,7 @@ WORKER = str(Path(__file__).parent)
 """The folder of the worker's own files."""
 
 OBSERVERS = (
-    *WRAPPERS, "call", "apply", "enter_tape", "take_gradient", "run", "batch", "create", "scope",
+    *WRAPPERS, "call", "apply", "enter_tape", "take_gradient", "run", "batch", "create", "scope", "iterate",
     "func_graph_from_py_func",
 )  # fmt: skip
 """Functions that devbench puts around TensorFlow's own. What they call is the program's work."""

@@ -45,7 +45,8 @@ def final_metrics(rig: Rig, returned: Any, counter: StepCounter) -> dict[str, fl
     """Return the final metrics, such as loss and accuracy: those of the last epoch or step, and those of `evaluate`."""
     metrics = {}
     if hasattr(returned, "history"):
-        metrics = {key: float(values[-1]) for key, values in returned.history.items()}
+        last = {key: values[-1] for key, values in returned.history.items()}
+        metrics = {key: float(value) for key, value in last.items() if not getattr(value, "shape", ())}
     elif rig.data is not None and counter.last_value is not None:  # a step on examples returns its loss
         metrics = {"loss": counter.loss(counter.last_value)}
     if rig.has("evaluate"):

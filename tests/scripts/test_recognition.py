@@ -52,6 +52,7 @@ EXPECTED = {
     "fit_steps_per_execution": Expected("fit", ".fit(", 100),
     "fit_mirrored": Expected("fit", ".fit(", 30),
     "train_on_batch": Expected("train-on-batch", "train_on_batch(", 60),
+    "train_on_batch_rest": Expected("train-on-batch", "full[", 50, (5,)),
     "train_on_batch_gan": Expected("train-on-batch", "combined.train_on_batch(", 40),
     "loop_eager": Expected("updates", "apply_gradients(", 60),
     "loop_eager_gan": Expected("updates", "apply_gradients(", 45),
@@ -145,4 +146,4 @@ def test_a_loop_can_be_chosen_by_its_number(tmp_path: Path, fork: StartProcess) 
 @pytest.mark.timeout(300)
 def test_a_script_that_waits_for_input_is_answered_and_explained(tmp_path: Path) -> None:
     result = scout(PROGRAMS / "waits_for_input.py", tmp_path)
-    assert [note for note in result.notes if "waits for input in waits_for_input.py, line 6" in note]
+    assert [note for note in result.notes if "asked for input in waits_for_input.py, line 6" in note]

@@ -29,6 +29,13 @@ def test_optimizers_whose_updates_alternate_make_one_step(runs: list[tuple[str, 
     assert alternating(runs) == groups
 
 
+def test_lines_that_call_the_same_function_in_turn_are_not_one_step() -> None:
+    runs = [("full", 20), ("rest", 1)] * 5
+    assert alternating(runs) == [["full", "rest"]]
+    assert alternating(runs, {"full": "step", "rest": "step"}) == []
+    assert alternating(runs, {"full": "Adam 0", "rest": "Adam 1"}) == [["full", "rest"]]
+
+
 def source(kind: StepKind, steps: int, planned: int | None = None) -> StepSource:
     """Return a loop of a script."""
     return StepSource(kind=kind, name="", file="", line=0, token="", steps=steps, planned=planned)

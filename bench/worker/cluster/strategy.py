@@ -166,13 +166,14 @@ def train_as_one(tf: Any, replicas: int) -> None:
         return [None if gradient is None else tf.math.scalar_mul(1.0 / replicas, gradient) for gradient in gradients]
 
     @functools.wraps(original)
-    def apply(self: Any, gradients: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if tf.distribute.in_cross_replica_context():
-            return original(self, gradients, *args, **kwargs)
+            return original(self, *args, **kwargs)
+        gradients, *rest = args or [kwargs.pop("grads" if name == "apply" else "grads_and_vars")]
         if name == "apply":
-            return original(self, scaled(list(gradients)), *args, **kwargs)
+            return original(self, scaled(list(gradients)), *rest, **kwargs)
         values, variables = zip(*gradients, strict=True)
-        return original(self, zip(scaled(values), variables, strict=True), *args, **kwargs)
+        return original(self, zip(scaled(values), variables, strict=True), *rest, **kwargs)
 
     setattr(optimizer, name, apply)
 

@@ -10,6 +10,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench.model.recognition import StepKind
+from bench.registry.program_errors import is_program
+
+
+def in_script(file: Path, folder: Path) -> Callable[[str], bool]:
+    """Return a function that tells by its path whether a source file is the script's, and not installed.
+
+    Args:
+        file: the script's file.
+        folder: its working folder.
+    """
+    places = (file, folder / file.name)
+    return lambda path: any(is_program(Path(path), place) for place in places)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def _training_arrays(tf: Any, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
             classes = classes.squeeze(-1) if classes.shape[-1] == 1 else classes.argmax(-1)
         weights = [class_weight.get(int(each), 1.0) for each in np.round(classes).tolist()]
         arrays = (*arrays, np.array(weights, "float32"))
-    split = arguments.get("validation_split") or 0.0
+    split = 0.0 if arguments.get("validation_data") is not None else arguments.get("validation_split") or 0.0
     count = examples.count(tf, arrays)
     kept = int(count * (1.0 - split)) if split else count
     return tuple(tf.nest.map_structure(lambda array: array[:kept], arrays))

@@ -29,6 +29,7 @@ def observe(seen: Observation) -> None:
 
 def _nested(seen: Observation, original: Callable[..., Any], name: str) -> Callable[..., Any]:
     models: dict[int, int] = {}
+    kept: list[Any] = []  # so that no later model has the id of one that is gone
     kind = ON_BATCH.get(name)
 
     @functools.wraps(original)
@@ -42,7 +43,10 @@ def _nested(seen: Observation, original: Callable[..., Any], name: str) -> Calla
         finally:
             seen.depth -= 1
         if outermost and kind is not None:
-            number = models.setdefault(id(model), len(models))
+            if id(model) not in models:
+                models[id(model)] = len(models)
+                kept.append(model)
+            number = models[id(model)]
             trained = model if kind == "train-on-batch" else None
             seen.sink.step(seen.call(kind, name, str(number)), 1, returned, trained)
         return returned

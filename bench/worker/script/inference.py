@@ -22,7 +22,7 @@ def observe(seen: Observation) -> None:
     original = model.__call__
 
     @functools.wraps(original)
-    def devbench_call(called: Any, *args: Any, **kwargs: Any) -> Any:
+    def devbench_call(called: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not seen.eager:
             return original(called, *args, **kwargs)
         seen.sink.starting("model")

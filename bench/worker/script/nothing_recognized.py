@@ -14,7 +14,7 @@ class NothingRecognized(WorkloadError):
 
 
 def no_steps(
-    name: str, sources: Sequence[StepSource], watch: int | None, imported: bool, state: str
+    name: str, sources: Sequence[StepSource], watch: int | None, imported: bool, state: str, is_module: bool = False
 ) -> NothingRecognized:
     """Return the error of a script without the step that was looked for.
 
@@ -24,6 +24,7 @@ def no_steps(
         watch: number of the loop that the user chose, from 1. None if the user chose none.
         imported: whether the script imported TensorFlow.
         state: how the script ended, as a clause such as "it ended after 2.1 s".
+        is_module: whether the name is that of a module.
     """
     if watch is not None and sources:
         listed = "\n".join(f"{n}  {source.steps} steps: {source.place}" for n, source in enumerate(sources, 1))
@@ -33,9 +34,10 @@ def no_steps(
         clauses.append("it did not import TensorFlow")
     if seen := unrecognized(sources):
         clauses.append(f"{seen} were seen")
+    program = f"-m {name}" if is_module else name
     hint = (
         "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, calls of\n"
         "a model or a tf.function, and sessions of tf.compat.v1. It does not look into other processes.\n"
-        f"If the script needs arguments to train: devbench run {name} -- ARGUMENTS"
+        f"If the script needs arguments to train: devbench run {program} -- ARGUMENTS"
     )
     return NothingRecognized("; ".join(clauses), hint)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TextIO
+from typing import Any, BinaryIO, TextIO
 
 from bench.model.printed import Printed
 from bench.model.spec import Script
@@ -74,6 +74,16 @@ class KeptLines(io.TextIOBase):
         return self._stream.fileno()
 
     @property
+    def buffer(self) -> BinaryIO:
+        """The underlying stream of bytes. What is written there is not kept."""
+        return self._stream.buffer
+
+    def reconfigure(self, **options: Any) -> None:
+        """Change the options of the underlying stream."""
+        if isinstance(self._stream, io.TextIOWrapper):
+            self._stream.reconfigure(**options)
+
+    @property
     def encoding(self) -> str:  # type: ignore[override]
         """The encoding of the underlying stream."""
         return self._stream.encoding
@@ -105,6 +115,7 @@ class ScriptProgram:
         self.err = KeptLines(sys.stderr)
         self._script = script
         self._file = Path(place.file)
+        self._folder = Path(place.folder)
         self._cells = place.cells
         self._note = note
 
@@ -119,7 +130,7 @@ class ScriptProgram:
         sys.argv = [self._command(), *self._script.arguments]
         try:
             if self._script.module:
-                sys.path.insert(0, str(Path.cwd()))
+                sys.path.insert(0, str(self._folder))  # not resolved, so that all files are below it
                 runpy.run_module(self._script.module, run_name="__main__", alter_sys=True)
             elif self._cells:
                 sys.path.insert(0, str(self._file.parent))
@@ -153,5 +164,5 @@ class ScriptProgram:
         frame = sys._getframe(1)
         print(prompt, end="", flush=True)
         where = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
-        self._note(f"The script waits for input in {where}. devbench answered with an empty line.")
+        self._note(f"The script asked for input in {where}, and devbench answered with an empty line.")
         return ""

@@ -20,7 +20,6 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.model.recognition import StepSource
-from bench.registry.program_errors import is_program
 from bench.worker.channel import Channel
 from bench.worker.cluster.member import Member
 from bench.worker.cluster.strategy import train_as_one
@@ -28,7 +27,7 @@ from bench.worker.failure import ProgramFailed
 from bench.worker.phases import Phases
 from bench.worker.protocol import Note, PhaseEnded, PrintedRead, Start
 from bench.worker.script import fit_data, settings
-from bench.worker.script.calls import Observation
+from bench.worker.script.calls import Observation, in_script
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.program import ScriptProgram
 from bench.worker.script.replay_function import FunctionCalls
@@ -177,9 +176,7 @@ class _Capture:
         seen = Observation(
             tf=tf,
             sink=None,  # type: ignore[arg-type] # nothing is counted
-            program=lambda path: (
-                is_program(Path(path), file) or (folder in Path(path).parents and "site-packages" not in path)
-            ),
+            program=in_script(file, folder),
             root=folder,
         )
         if self.target.kind == "fit":

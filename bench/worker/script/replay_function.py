@@ -68,7 +68,7 @@ class FunctionCalls:
         self._original = original = self._kind.__call__
 
         @functools.wraps(original)
-        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not seen.eager:
                 return original(function, *args, **kwargs)
             if len(self._calls) == CALLS:

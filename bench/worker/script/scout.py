@@ -6,7 +6,8 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bench.model.facts import Facts
@@ -67,6 +68,7 @@ class Scout:
         self._on_caught = on_caught
         self._sources: dict[str, StepSource] = {}
         self._updates: list[tuple[str, int]] = []  # runs of steps of one token: the token and their number
+        self._called: dict[str, str] = {}  # what the line of each token calls
         self._fit_plans: dict[str, list[Any]] = {}
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
@@ -83,9 +85,11 @@ class Scout:
         """
         sources = {token: source.model_copy() for token, source in self._sources.items()}
         for token, epochs in self._fit_plans.items():
+            if token not in sources:  # a `fit` without a step
+                continue
             plans = [epoch.planned for epoch in epochs]
             sources[token].planned = None if None in plans else sum(plans)
-        for tokens in alternating(self._updates):
+        for tokens in alternating(self._updates, self._called):
             counts = {token: sources[token].steps for token in tokens}
             fewest = min(counts.values())
             last = [token for token in tokens if counts[token] == fewest][-1]  # the last of a step
@@ -112,6 +116,7 @@ class Scout:
                 kind=call.kind, name=call.name, file=call.file, line=call.line, token=token, steps=0,
                 steps_per_call=steps,
             )  # fmt: skip
+            self._called[token] = f"{call.name} {call.detail}"
         source.steps += steps
         if source.steps_per_call != steps:
             source.steps_per_call = None
@@ -215,11 +220,12 @@ def choose(sources: Sequence[StepSource]) -> StepSource:
     return max(training or sources, key=lambda source: source.most_steps)
 
 
-def alternating(runs: Iterable[tuple[str, int]]) -> list[list[str]]:
+def alternating(runs: Iterable[tuple[str, int]], called: Mapping[str, str] = MappingProxyType({})) -> list[list[str]]:
     """Return the groups of tokens that alternate, each in the order of their first steps.
 
     Args:
         runs: token and number of steps, for each run of steps of the same token.
+        called: what the line of each token calls. Lines that all call the same are no group: each call is a step.
     """
     runs = list(runs)
     steps: dict[str, int] = {}
@@ -233,7 +239,7 @@ def alternating(runs: Iterable[tuple[str, int]]) -> list[list[str]]:
                 break
         else:
             groups.append([token])
-    return [group for group in groups if len(group) > 1]
+    return [group for group in groups if len({called.get(token, token) for token in group}) > 1]
 
 
 def _alternate(a: str, b: str, runs: Sequence[tuple[str, int]], steps: dict[str, int]) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 from bench.errors import NotApplicable
 from bench.model.placement import Placement
 from bench.model.sample import FullTraining
-from bench.registry.program_errors import is_program
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed, failure_of, print_traceback
 from bench.worker.frames import Sources
@@ -33,7 +32,7 @@ from bench.worker.protocol import (
     Trained,
 )
 from bench.worker.script import fit_data, fits, inference, sessions, settings
-from bench.worker.script.calls import Observation
+from bench.worker.script.calls import Observation, in_script
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.nothing_recognized import NothingRecognized, no_steps
 from bench.worker.script.placement_step import StepPlacement
@@ -177,7 +176,7 @@ class ScriptWorker:
         self.seen = Observation(
             tf=tf,
             sink=self.scout or self._new_watch(tf, device),
-            program=lambda path: is_program(Path(path), file) or self._in_folder(path),
+            program=in_script(file, Path(self.place.folder)),
             root=Path(self.place.folder),
             exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
         )
@@ -196,9 +195,6 @@ class ScriptWorker:
         self.scopes = settings.DeviceScopes(self.seen, device)
         self.compiled = settings.CompiledFunctions(self.seen, bool(self.spec.xla))
         sessions.observe(self.seen)
-
-    def _in_folder(self, path: str) -> bool:
-        return Path(self.place.folder) in Path(path).parents and "site-packages" not in path
 
     def _new_watch(self, tf: Any, device: str) -> Watch:
         from bench.worker.epoch_timer import EpochTimer
@@ -282,8 +278,9 @@ class ScriptWorker:
         if recognition is None:
             seconds = time.perf_counter() - self.began
             state = f"it ended after {seconds:.1f} s" if ended else f"it was stopped after {seconds:.1f} s"
-            watch = self.spec.script.watch if self.spec.script else None
-            raise no_steps(self.name, self.scout.sources, watch, hasattr(self, "seen"), state)
+            assert self.spec.script is not None
+            watch, is_module = self.spec.script.watch, bool(self.spec.script.module)
+            raise no_steps(self.name, self.scout.sources, watch, hasattr(self, "seen"), state, is_module)
         if facts := self.scout.facts(recognition.chosen):
             facts.eager_step = self.updates.eager_steps.names.get(recognition.chosen.token) or None
             self.channel.send(FactsRead(facts=facts))

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.worker.script.calls import Observation
 
-UPDATES = re.compile(r"^(Resource)?(Sparse)?Apply[A-Z]")
+UPDATES = re.compile(r"^(Resource)?(Sparse)?Apply[A-Z]|^(Resource)?Scatter(Add|Sub)$")
 """Operations of optimizers that update variables."""
 
 

@@ -16,6 +16,9 @@ from bench.worker.diagnose.placement import call_from_new_function
 from bench.worker.script.calls import Observation, ScriptCall, Updated
 from bench.worker.script.eager_steps import EagerSteps
 
+GRADIENTS = {"apply": "grads", "apply_gradients": "grads_and_vars"}
+"""The first parameter of each method that updates variables."""
+
 UPDATED = "_devbench_updated"
 """Attribute of a `tf.function` that updates variables: the `Updated` with its variables."""
 
@@ -81,18 +84,21 @@ class Updates:
         seen = self._seen
 
         @functools.wraps(original)
-        def apply(optimizer: Any, grads: Any, *args: Any, **kwargs: Any) -> Any:
+        def apply(optimizer: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if not args and GRADIENTS[method] not in kwargs:  # a wrong call, which Keras reports in its own words
+                return original(optimizer, **kwargs)
+            grads, *rest = args or [kwargs.pop(GRADIENTS[method])]
             if method == "apply_gradients":
                 grads = list(grads)
             self._applying += 1
             try:
-                returned = original(optimizer, grads, *args, **kwargs)
+                returned = original(optimizer, grads, *rest, **kwargs)
             finally:
                 self._applying -= 1
             if self._applying:  # within a wrapping optimizer, such as one that scales the loss
                 return returned
             if seen.eager:
-                changed = Updated(_variables(optimizer, method, grads, args, kwargs))
+                changed = Updated(_variables(optimizer, method, grads, rest, kwargs))
                 call = seen.call("updates", type(optimizer).__name__, self._number(optimizer))
                 loss, self._loss = self._loss, None
                 seen.arguments = None
@@ -101,7 +107,7 @@ class Updates:
             elif self._function is not None and not seen.tf.executing_eagerly():
                 if seen.exact:
                     self._traced(optimizer)
-                variables = _variables(optimizer, method, grads, args, kwargs)
+                variables = _variables(optimizer, method, grads, rest, kwargs)
                 known = vars(self._function).setdefault(UPDATED, Updated([]))
                 known.trainable_variables += [
                     v for v in variables if all(v is not k for k in known.trainable_variables)
@@ -130,8 +136,8 @@ class Updates:
         original = kind.__call__
 
         @functools.wraps(original)
-        def devbench_call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            if seen.depth or not seen.thread.is_eager:
+        def devbench_call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if seen.depth or not seen.thread.is_eager or seen.tf.config.functions_run_eagerly():
                 return original(function, *args, **kwargs)
             if seen.sink.awaits_start:
                 seen.sink.starting("function")

@@ -79,9 +79,8 @@ def _ladder(explanation: Explanation) -> Section:
     bars.append(waterfall.Bar(name, 0.0, explanation.rest_share.value, share, "rest"))
     rows.append(Row(name, (share, numbers.time(explanation.rest_seconds), explanation.lowest_level, what, "")))
     head = ("part", "share of a step", "time per step", "levels", "what it is", "fix")
-    caption = (
-        f"Parts of a step, measured in {numbers.count(explanation.trials, 'trial')}; all intervals together have 95% confidence"
-    )
+    trials = numbers.count(explanation.trials, "trial")
+    caption = f"Parts of a step, measured in {trials}; all intervals together have 95% confidence"
     figure = Figure(
         "The parts of a step, from the program as written down to the lowest level, with 95% intervals. "
         "A light grey bar is a part that may take no time.",
