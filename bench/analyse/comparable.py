@@ -150,11 +150,10 @@ def _environment(base: Result, other: Result) -> Iterator[Difference]:
     for name, trait in ROWS.items():
         if left[name] != right[name] and not (trait.from_backend and base.spec.backend != other.spec.backend):
             yield Difference(name=name, base=left[name], other=right[name], kind="context")
-    """Yield differences in the checks (same-answer, first losses, placement) and in the status."""
 
 
 def _checks(base: Result, other: Result) -> Iterator[Difference]:
-    """Yield what makes the times of a result meaningless: a failed same-answer or placement check."""
+    """Yield differences in the checks (same-answer, first losses, placement) and in the status."""
     left, right = base.status, other.status
     for result in (base, other):
         failure = result.failure

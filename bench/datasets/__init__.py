@@ -33,7 +33,7 @@ def locate(name: str, kind: DataChoice, data_dir: Path | None = None) -> Data:
     Args:
         name: a key of `SETS`, such as "cifar10".
         kind: "auto" takes the full set if it is present, else the shipped sample; "full" downloads the set if needed.
-        data_dir: the folder to search first, before `DEVBENCH_DATA_DIR` and Keras' cache.
+        data_dir: the folder to search before Keras' cache. Default: `DEVBENCH_DATA_DIR`.
 
     Raises:
         UnknownName: there is no such data set.

@@ -46,7 +46,7 @@ def final_metrics(rig: Rig, returned: Any, counter: StepCounter) -> dict[str, fl
     metrics = {}
     if hasattr(returned, "history"):
         last = {key: values[-1] for key, values in returned.history.items()}
-        metrics = {key: float(value) for key, value in last.items() if not getattr(value, "shape", ())}
+        metrics = {key: float(value) for key, value in last.items() if not len(getattr(value, "shape", ()))}
     elif rig.data is not None and counter.last_value is not None:  # a step on examples returns its loss
         metrics = {"loss": counter.loss(counter.last_value)}
     if rig.has("evaluate"):

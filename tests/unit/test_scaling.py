@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from synthetic import measured
 from synthetic_scaling import scaling_results
@@ -108,7 +110,7 @@ def test_under_weak_scaling_the_ideal_is_the_step_of_one_worker() -> None:
 
 
 def test_the_replicas_of_one_process_have_no_part_of_their_own_for_waiting() -> None:
-    mirrored = {"strategy": "mirrored", "loop": "fit"}
+    mirrored: dict[str, Any] = {"strategy": "mirrored", "loop": "fit"}
     results = [
         level(0.100, strategy="none", loop="fit"),
         level(0.104, **mirrored),

@@ -49,7 +49,7 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
         return
     share, most = sum(part.share.value for part in slow), ""
     if any(part.step_parts != {"input"} for part in slow):  # loops between its two are missing
-        seconds = [sum(time.seconds for time in times), *_waits(levels[0].samples)]
+        seconds = [sum(time.seconds for time in times), *_waits(usable_samples(levels[0]))]
         share, most = min((share, most), (max(seconds) / _step_seconds(levels[0]), "at most "))
     if share > INPUT_MIN_SHARE:
         yield _of_stages(f"Input takes {most}{share:.0%} of the step.", share, times, calls_python(levels[0]))

@@ -127,8 +127,8 @@ def _store(database: Database, entry: dict[str, Any], file: Path, line: int) -> 
             body = str(entry["result"]).encode()
             result = documents.result(body)
             documents.check_id(result, result.id)
-            writes.put_result(database, result, body, time)
-            if "annotations" in entry and not _is_annotated(database, result.id):
+            outcome = writes.put_result(database, result, body, time)
+            if outcome != "superseded" and "annotations" in entry and not _is_annotated(database, result.id):
                 change = edits.Annotations.parse(json.dumps(entry["annotations"]).encode())
                 edits.annotate(database, result.id, change)
         elif "deleted" in entry:
