@@ -126,8 +126,8 @@ def _add_whole_training(estimate: BreakEven, base: Result, other: Result, factor
     if first is None and second is None:
         return
     steps = [
-        first if first is not None else round((second or 0) / factor),
-        second if second is not None else round((first or 0) * factor),
+        first if first is not None else max(1, round((second or 0) / factor)),
+        second if second is not None else max(1, round((first or 0) * factor)),
     ]
     if factor == 1:
         steps = [min(steps)] * 2

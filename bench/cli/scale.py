@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from bench.analyse.samples import has_measurements
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import Module, ProgramName, measure, one_of
@@ -128,7 +129,9 @@ def _show(study: ScalingStudy | None, interruption: Interrupted | None, settings
 
     failure: DevbenchError | None = interruption
     if study is None and interruption is not None:
-        failure = Interrupted(interruption.signum)
+        announce("interrupted before one worker alone was measured, so there is nothing to compare yet")
+        if not any(map(has_measurements, interruption.results)):
+            failure = Interrupted(interruption.signum)
     elif study is not None:
         if not settings.json:
             typer.echo(text(study), nl=False)
@@ -142,10 +145,12 @@ def _show(study: ScalingStudy | None, interruption: Interrupted | None, settings
 
 def _failure(study: ScalingStudy) -> RunFailed | None:
     """Return why a number of workers has no figures. None if all have."""
+    from bench.render.scaling_table import noun
+
     size = next((size for size in study.sizes if size.failure or size.refused), None)
     if size is None:
         return None
-    workers = f"{size.workers} worker{'s' * (size.workers > 1)}"
+    workers = f"{size.workers} {noun(study)}{'s' * (size.workers > 1)}"
     if size.refused:
         return RunFailed(f"the figures of {workers} do not count: {size.refused}")
     return RunFailed(f"{workers} could not be measured: {size.failure}")

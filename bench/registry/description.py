@@ -5,6 +5,7 @@ For a built-in, this runs in the calling process; for a user's file, in the one 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -93,10 +94,12 @@ def resolve_module(
     def number(function: str) -> float | None:
         value = call(function)
         try:
-            return None if value is None else float(value)
+            if value is None or math.isfinite(float(value)):
+                return None if value is None else float(value)
         except (TypeError, ValueError):
-            name = user_file.workload_name(module)
-            raise WorkloadError(f"`{function}` of {name} returned {value!r:.80}, which is no number") from None
+            pass
+        name = user_file.workload_name(module)
+        raise WorkloadError(f"`{function}` of {name} returned {value!r:.80}, which is not a finite number")
 
     return Resolved(
         name=name,
@@ -128,10 +131,10 @@ def _mapping(module: ModuleType, constant: str) -> dict[str, Any]:
         WorkloadError: it is something else.
     """
     value = getattr(module, constant, {})
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         name = user_file.workload_name(module)
         raise WorkloadError(f"`{constant}` of {name} is a {type(value).__name__}, not a dict")
-    return value
+    return dict(value)
 
 
 def _offers(module: ModuleType) -> list[str]:

@@ -58,6 +58,7 @@ def test_a_deleted_result_comes_back_only_as_a_later_state(hub: RunningHub) -> N
 def test_an_import_does_not_bring_a_deleted_result_back(hub: RunningHub, tmp_path: Path) -> None:
     hub.send(measured("1", [0.1]))
     hub.send(measured("2", [0.1]))
+    edit(hub, "PATCH", "1", {"tags": ["gone"]})
     edit(hub, "PATCH", "2", {"tags": ["b", "a"], "note": "kept", "silenced": True})
     exchange.export_to(hub.database, tmp_path / "before.jsonl")
     edit(hub, "DELETE", "1")

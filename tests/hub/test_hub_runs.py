@@ -95,6 +95,13 @@ def test_the_end_of_a_run_replaces_an_interruption_that_the_watcher_saw_first(hu
     assert hub.get("/api/v1/runs/r")["run"]["results"] == ["a", "b"]
 
 
+def test_an_interruption_that_the_run_reports_does_not_replace_the_reason_that_the_watcher_saw(hub: RunningHub) -> None:
+    send(hub, run())
+    assert send(hub, run(state="interrupted", observed=True, reason="the node was drained")) == "updated"
+    assert send(hub, run(state="interrupted", reason="by SIGTERM")) == "superseded"
+    assert hub.get("/api/v1/runs/r")["run"]["reason"] == "the node was drained"
+
+
 def test_the_watcher_does_not_replace_the_end_that_a_run_reported(hub: RunningHub) -> None:
     started = STARTED + timedelta(seconds=5)
     send(hub, run(state="finished", started=started))

@@ -18,6 +18,7 @@ from bench.analyse.explain.findings import findings
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import difference, ladder
+from bench.analyse.explain.units import time_text
 from bench.analyse.verdict import verdict
 from bench.model.device import Device
 from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain, ProgramChange
@@ -654,3 +655,11 @@ def test_a_pipeline_that_calls_python_is_not_told_to_run_its_map_in_parallel() -
     assert "parallel-map" not in found["slow input"].what_ifs
     assert "calls Python" in found["slow input"].sentence
     assert "Python inside the graph" not in found
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1234.0, "1234 s"), (0.99951, "1 s"), (0.9994, "999 ms"), (0.000334, "334 µs"), (2e-9, "0.002 µs")],
+)
+def test_times_in_findings_have_three_digits_and_no_exponent(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text

@@ -12,7 +12,7 @@ from synthetic import folder, measured, result
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
 from bench.analyse.sweep import sweep_of
-from bench.cli import app, explain, next_steps, run, sweep
+from bench.cli import app, explain, next_steps, run, scale, sweep
 from bench.config.settings import load
 from bench.errors import Interrupted
 from bench.model.result import Summary, SweepMembership
@@ -84,3 +84,18 @@ def test_an_explanation_that_is_interrupted_in_its_first_trial_says_so_and_keeps
         f"results: {tmp_path}",
         "error: interrupted: the results so far were kept and marked as partial",
     ]
+
+
+def test_a_study_that_is_interrupted_in_its_first_trial_says_so_and_keeps_the_blocks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = load(output=str(tmp_path))
+    partial = measured("1", [0.1, 0.1], status="partial")
+    assert scale._show(None, Interrupted(signal.SIGTERM, [partial]), settings) == 143
+    assert capsys.readouterr().err.splitlines() == [
+        "interrupted before one worker alone was measured, so there is nothing to compare yet",
+        f"results: {tmp_path}",
+        "error: interrupted: the results so far were kept and marked as partial",
+    ]
+    scale._show(None, Interrupted(signal.SIGINT, [result("empty", status="partial", samples=[])]), settings)
+    assert capsys.readouterr().err.splitlines()[-1] == "error: interrupted before the first result"

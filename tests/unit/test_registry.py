@@ -226,6 +226,13 @@ def test_the_error_is_the_same_if_another_process_reads_the_file(text: str, mess
         registry.resolve(write(tmp_path, text + "\nfrom os import abort as probes\n" * ("step" not in text)))
 
 
+@pytest.mark.parametrize("value", ["float('inf')", "float('nan')", "'many'"])
+def test_a_number_of_steps_that_is_not_finite_is_an_error_of_the_file(value: str, tmp_path: Path) -> None:
+    path = write(tmp_path, f"def step(): ...\ndef total_steps(): return {value}\n")
+    with pytest.raises(WorkloadError, match=r"`total_steps` of mine returned \S+, which is not a finite number"):
+        registry.resolve(path)
+
+
 SCRIPTS = {
     "a model at the top": "import keras\nmodel = keras.Sequential([])\nmodel.fit([], [])\n",
     "a model from a function": "def build():\n    return object()\n\nmodel: object = build()\n",

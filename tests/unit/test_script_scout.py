@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bench.model.recognition import StepKind, StepSource
-from bench.worker.script.scout import alternating, choose
+from bench.worker.script.calls import ScriptCall, Updated
+from bench.worker.script.scout import Scout, alternating, choose
 
 pytestmark = pytest.mark.once
 
@@ -34,6 +35,15 @@ def test_lines_that_call_the_same_function_in_turn_are_not_one_step() -> None:
     assert alternating(runs) == [["full", "rest"]]
     assert alternating(runs, {"full": "step", "rest": "step"}) == []
     assert alternating(runs, {"full": "Adam 0", "rest": "Adam 1"}) == [["full", "rest"]]
+
+
+@pytest.mark.parametrize(("functions", "loops"), [(2, 1), (1, 2)])
+def test_functions_of_one_name_are_told_apart_by_what_they_change(functions: int, loops: int) -> None:
+    scout = Scout(1e9, None, lambda event: None, lambda: None)
+    changed = [Updated([]) for _ in range(functions)]
+    for step in range(40):
+        scout.step(ScriptCall("updates", "train", "a.py", step % 2 + 1), 1, None, changed[step % functions])
+    assert len(scout.sources) == loops
 
 
 def source(kind: StepKind, steps: int, planned: int | None = None) -> StepSource:

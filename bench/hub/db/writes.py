@@ -125,7 +125,7 @@ def _put_run(connection: Connection, row: dict[str, Any], run: RunState, importe
     same_id = RUNS.c.id == row["id"]
     replaced = RUNS.c.precedence < row["precedence"]
     same_rank = RUNS.c.precedence == row["precedence"]
-    if ended and not run.observed:  # the run's own end says more than an interruption that the watcher saw before
+    if run.state in ("finished", "failed") and not run.observed:  # says more than an interruption that the watcher saw
         replaced = or_(replaced, and_(same_rank, RUNS.c.state == "interrupted", RUNS.c.document != row["document"]))
     if not ended:
         if imported:

@@ -116,7 +116,8 @@ class Scout:
                 kind=call.kind, name=call.name, file=call.file, line=call.line, token=token, steps=0,
                 steps_per_call=steps,
             )  # fmt: skip
-            self._called[token] = f"{call.name} {call.detail}"
+            # Two functions may have one name. Each has its own record of the variables that it changes.
+            self._called[token] = f"{call.name} {call.detail or id(model)}"
         source.steps += steps
         if source.steps_per_call != steps:
             source.steps_per_call = None

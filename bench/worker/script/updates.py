@@ -131,7 +131,7 @@ class Updates:
         return str(self._numbers[id(optimizer)])
 
     def _patch_function(self) -> None:
-        """Observe each call. What runs in every step is short: few calls of Python, and none of TensorFlow."""
+        """Observe each call. What runs in every step is short. Of TensorFlow, it calls only what reads a flag."""
         kind, seen = type(self._seen.tf.function(lambda: None)), self._seen
         original = kind.__call__
 
