@@ -3,7 +3,7 @@
 There is no fallback to the CPU. A run does not start if something is missing, and a worker ends if TensorFlow then sees
 no GPU.
 
-Workers are not forked: whether the libraries of CUDA survive a fork after their import has not been shown on a GPU.
+On Linux, workers can be forked: the import of TensorFlow does not open the GPU, so each worker opens it itself.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ LARGEST_CACHE = str(2**32)
 """The largest size of the driver's cache of compiled kernels that it accepts, in bytes."""
 
 CAPABILITIES = Capabilities(
+    forks=sys.platform == "linux",
     telemetry=_nvml.open_sampler,
     tensor_cores={"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0)},  # Volta and Ampere
     hide={"CUDA_VISIBLE_DEVICES": "-1"},

@@ -25,6 +25,7 @@ import socket
 import sys
 import tempfile
 import time
+from pathlib import Path
 from types import FrameType
 
 from bench.worker.main import die_with_parent, work
@@ -35,6 +36,9 @@ if sys.platform != "linux":
 
 READY = b"ready"
 """What the server sends when it can fork."""
+
+GPU_FILES = ("/dev/nvidia", "/dev/dxg")
+"""Beginnings of the paths of the files by which a process uses a GPU. WSL2 has the second one."""
 
 LONGEST_REQUEST = 65_536
 DESCRIPTORS = 4
@@ -112,6 +116,15 @@ class ForkServer:
             os.close(report)
 
 
+def opened(beginnings: tuple[str, ...] = GPU_FILES) -> list[str]:
+    """Return the paths of open files that have one of these beginnings."""
+    paths = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the descriptor of the listing itself is closed by now
+            paths.add(str(descriptor.readlink()))
+    return sorted(path for path in paths if path.startswith(beginnings))
+
+
 def main() -> None:
     """Import TensorFlow and serve. In each forked process, become a worker.
 
@@ -121,6 +134,8 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv.pop()))
     gc.freeze()
     import_tensorflow()
+    if files := opened():
+        sys.exit(f"the import of TensorFlow opened {', '.join(files)}, which a forked process cannot use")
     ForkServer(connection).serve()
     work(time.time())
 
