@@ -25,7 +25,7 @@ from bench.analyse.samples import (
     warm_up_excess,
 )
 from bench.analyse.stats import Contrast
-from bench.analyse.training_time import Epochs, epoch_seconds_per_step
+from bench.analyse.training_time import Epochs, epoch_seconds_per_step, with_epochs
 from bench.model.comparison import BreakEven
 from bench.model.interval import Interval
 from bench.model.result import Result
@@ -190,7 +190,7 @@ def _start_seconds(result: Result, steps: float = math.inf) -> dict[int, float]:
         result: the result.
         steps: number of steps that count. The extra time of later steps is left out. Default: all.
     """
-    means, samples = process_values(result, mean_step), cold_starts(usable_samples(result))
+    means, samples = process_values(result, mean_step), with_epochs(cold_starts(usable_samples(result)))
     starts = start_seconds(samples)
     seconds = {}
     for sample in samples:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bench.analyse import stats
 from bench.analyse.epoch_waits import add_waits
 from bench.analyse.samples import cold_starts, process_blocks, usable_samples
-from bench.analyse.training_time import build_and_fit_seconds, launch_seconds
+from bench.analyse.training_time import build_and_fit_seconds, launch_seconds, with_epochs
 from bench.analyse.warnings import add_warning
 from bench.model.interval import Interval
 from bench.model.result import Projection, Result
@@ -35,7 +35,7 @@ def project(
         None if no process has valid step times.
     """
     valid = process_blocks(result)
-    timed = [sample for sample in samples if sample.trial in valid]
+    timed = [sample for sample in with_epochs(samples) if sample.trial in valid]
     if not timed:
         return None
     fits = [build_and_fit_seconds(sample, total) for sample in timed]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.samples import cold_starts, main_series, mean_step, warm_up_excess
-from bench.model.phase import BUILD_PHASES, LAUNCH_PHASES
+from bench.model.phase import BUILD_PHASES, EPOCH_PHASES, LAUNCH_PHASES
 from bench.model.sample import ProcessSample
 
 
@@ -97,6 +97,19 @@ class Epochs:
         return self.first_end - self.end - self.start + validation + partial if self.length else 0.0
 
 
+def with_epochs(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
+    """Return samples that all have the phases of epochs. A phase that a process did not measure is the others' mean.
+
+    A process may end before its first epoch does.
+    """
+    means = {}
+    for phase in EPOCH_PHASES:
+        seconds = [sample.phases[phase] for sample in samples if phase in sample.phases]
+        if seconds:
+            means[phase] = statistics.fmean(seconds)
+    return [sample.model_copy(update={"phases": {**means, **sample.phases}}) for sample in samples]
+
+
 def build_and_fit_seconds(sample: ProcessSample, steps: int) -> float:
     """Return the seconds of a training from building the model to its end.
 
@@ -124,7 +137,7 @@ def epoch_seconds_per_step(samples: Sequence[ProcessSample]) -> float:
     """Return the seconds that the epochs of a long training add to each step: the mean over measured cold starts."""
     added = [
         Epochs.of(sample).seconds_per_step(mean_step(series.blocks))
-        for sample in cold_starts(samples)
+        for sample in with_epochs(cold_starts(samples))
         if (series := main_series(sample))
     ]
     return statistics.fmean(added) if added else 0.0

@@ -11,10 +11,7 @@ from typing import Literal, get_args
 LaunchPhase = Literal["interpreter", "import", "device_init", "data"]
 BuildPhase = Literal["build", "prepare", "trace", "first_step"]
 StartPhase = Literal[LaunchPhase, BuildPhase]
-TrainingPhase = Literal[
-    "warm_up",
-    "batch_copy",
-    "input_wait",
+EpochPhase = Literal[
     "partial_batch",
     "partial_batch_again",
     "first_validation",
@@ -23,6 +20,7 @@ TrainingPhase = Literal[
     "epoch_end",
     "epoch_start",
 ]
+TrainingPhase = Literal["warm_up", "batch_copy", "input_wait", EpochPhase]
 Phase = Literal[StartPhase, TrainingPhase]
 
 LAUNCH_PHASES: tuple[LaunchPhase, ...] = get_args(LaunchPhase)
@@ -33,6 +31,9 @@ BUILD_PHASES: tuple[BuildPhase, ...] = get_args(BuildPhase)
 
 START_PHASES: tuple[StartPhase, ...] = get_args(StartPhase)
 """Phases of a cold start."""
+
+EPOCH_PHASES: tuple[EpochPhase, ...] = get_args(EpochPhase)
+"""Phases that occur once or more in each epoch of `fit`."""
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """All phases, in the order in which a training meets them."""

@@ -177,6 +177,16 @@ def test_the_projection_counts_what_each_epoch_adds_once() -> None:
     assert projection.build_and_fit_seconds.value == pytest.approx(5.4 + steps + partials + ends)
 
 
+def test_epochs_that_only_one_process_measured_count_for_each_process() -> None:
+    facts = {"epoch": {"batches": 9, "remainder": 3}, "total_steps": 50}
+    whole = sample(phases={**PHASES, **EPOCHS}, facts=facts)
+    short = sample(trial=2, phases=PHASES, facts=facts)
+    alone, both = summarized(whole).projection, summarized(whole, short).projection
+    assert alone is not None
+    assert both is not None
+    assert both.build_and_fit_seconds.value == pytest.approx(alone.build_and_fit_seconds.value)
+
+
 def test_the_last_epoch_of_a_training_has_an_end_but_no_successor() -> None:
     facts = {"epoch": {"batches": 10, "remainder": 0}, "total_steps": 10}
     phases = {**PHASES, "first_epoch_end": 2.0, "epoch_end": 0.25, "epoch_start": 0.03}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from bench.analyse.explain.callbacks import VALIDATION, at_epoch_ends
 from bench.analyse.samples import cold_starts, main_series, mean_step, usable_samples, warm_up_excess
-from bench.analyse.training_time import Epochs
+from bench.analyse.training_time import Epochs, with_epochs
 from bench.model.explanation import STEPS, WallTimePart
 from bench.model.phase import BUILD_PHASES, LAUNCH_PHASES
 from bench.model.result import Result
@@ -33,7 +33,7 @@ def wall_time(base: Result) -> list[WallTimePart]:
     Returns:
         Empty if the time of the training is not projected.
     """
-    samples = [sample for sample in cold_starts(usable_samples(base)) if main_series(sample)]
+    samples = [sample for sample in with_epochs(cold_starts(usable_samples(base))) if main_series(sample)]
     if base.projection is None or not samples:
         return []
     columns = [_seconds(sample, base.projection.steps) for sample in samples]
