@@ -115,7 +115,7 @@ def test_a_limit_that_is_too_short_for_two_processes_ends_with_what_the_first_on
     explanation = study.run()
     assert Slow.now <= WORKER_SECONDS
     assert explanation.step_seconds > 0
-    assert "there was no time for it. Use --max-time 3m" in explanation.missing_levels.values()
+    assert "there was no time for it. Use --max-time 4m" in explanation.missing_levels.values()
 
 
 @pytest.mark.usefixtures("faked")

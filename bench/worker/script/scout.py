@@ -32,7 +32,7 @@ PROGRESS_SECONDS = 5.0
 """Seconds between two reports that the scout is alive."""
 
 ALTERNATE = 0.9
-"""Two lines alternate if they take turns at least this often, as a share of perfect alternation.
+"""Two lines alternate if they follow each other at least this often, as a share of perfect alternation.
 
 In perfect alternation, the other line separates all n updates of the rarer line, which is 2 n - 1 turns or more.
 """
