@@ -1,8 +1,8 @@
 """Is a step of a forked worker as fast as a step of a fresh one, how much sooner is it ready, and do both vary alike?
 
 `python -m benchmarks.forked ratio [TRIALS] [CASE] [BACKEND]`: each trial interleaves a fresh worker with one that is
-forked. Each starts first in every second trial. Claim: the ratio of their steps is within 1% of 1. devbench forks
-workers on the backend `cpu` only. BACKEND `cuda` shows whether it could fork them there too.
+forked. Each starts first in every second trial. Claim: the ratio of their steps is within 1% of 1. BACKEND is `cpu`
+or `cuda`.
 
 `python -m benchmarks.forked spread [SERVERS] [WORKERS] [CASE]`: the workers of one server share the layout of their
 memory and the seed of hashes, which differ between fresh processes. If these affected a step, trials that are forked

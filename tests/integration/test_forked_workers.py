@@ -31,6 +31,7 @@ from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import WorkerServers
 from bench.study.plan import plan
+from bench.worker.server import opened
 
 if sys.platform != "linux":
     pytest.skip("only Linux has worker servers", allow_module_level=True)
@@ -278,3 +279,9 @@ def test_a_forked_worker_is_awaited_with_a_timeout(spec: Spec, servers: WorkerSe
         worker.process.process.wait(timeout=0.1)
     worker.close()
     assert worker.process.process.poll() == 1  # it ended because its orders ended
+
+
+def test_a_server_notices_if_the_import_of_tensorflow_opened_a_gpu() -> None:
+    assert opened() == []
+    with Path("/dev/zero").open("rb"):
+        assert opened(("/dev/null-", "/dev/zer")) == ["/dev/zero"]
