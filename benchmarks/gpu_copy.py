@@ -101,8 +101,9 @@ def pack(site: Path, version: str, output: Path, piece: int) -> int:
     zstd = shutil.which("zstd") or "zstd"
     shutil.copy(zstd, output / "tool" / "zstd")
     needed = subprocess.run(["ldd", zstd], check=True, capture_output=True, text=True).stdout
-    for path in re.findall(r"=> (\S*/lib(?!c\.)\S+)", needed):  # the C library is that of the other machine
-        shutil.copy(path, output / "tool")
+    for path in map(Path, re.findall(r"=> (/\S+)", needed)):
+        if not path.name.startswith("libc.so"):  # the C library must be that of the other machine, as its loader is
+            shutil.copy(path, output / "tool")
     (output / "unpack.sh").write_text(UNPACK.replace("VERSION", version), encoding="utf-8")
     tar = ["tar", "--create", "--sort=name", "--directory", str(site), "."]
     with subprocess.Popen(tar, stdout=subprocess.PIPE) as files:
