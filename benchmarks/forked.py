@@ -74,6 +74,8 @@ def end(worker: WorkerSample) -> None:
 
 def ratio(trials: int, case: int, backend: str) -> None:
     """Print the ratio of the steps and of the starts, forked to fresh and fresh to forked."""
+    if trials < 2:
+        raise SystemExit("`ratio` needs at least 2 trials")
     spec = spec_of(*CASES[case], backend)
     ratios, cpu_ratios, starts = [], [], []
     with WorkerServers() as servers:
