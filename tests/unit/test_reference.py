@@ -281,7 +281,7 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
             "Chapters",
             f"at most {selection.CHAPTERS} chapters. A chapter has at most {selection.MEMBERS} results",
         ),
-        ("report", "Chapters", f"names the {compose.MAX_ROWS:,} newest results"),
+        ("report", "Chapters", f"up to the {compose.MAX_ROWS:,} newest"),
         ("report", "Sections", f"at most {steps.TICKS} blocks"),
         ("report", "Formats", f"{markdown.LONGEST:,} characters"),
     ],
