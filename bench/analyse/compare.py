@@ -64,13 +64,14 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
     )
 
 
-def step_ratio(base: Result, other: Result) -> Interval | None:
-    """Return the other's step time over the base's. None if a side has no step times.
+def time_ratio(base: Result, other: Result) -> Interval | None:
+    """Return the other's time over the base's, per unit (`unit_of`). None if a side has no step times.
 
     It is paired within trials if the two were interleaved, which cancels the noise that both met. Otherwise it is
     computed from each side's processes on their own.
     """
-    return _ratio(base, other, paired_contrast(base, other), typical_step)
+    _, factor = unit_of(base, other)
+    return _scale(_ratio(base, other, paired_contrast(base, other), typical_step), factor)
 
 
 def _ratio(base: Result, other: Result, paired: stats.Contrast | None, single: StepEstimator) -> Interval | None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bench.analyse import stats
-from bench.analyse.compare import step_ratio
+from bench.analyse.compare import time_ratio
 from bench.analyse.pairing import pairs_within_group
 from bench.analyse.verdict import verdict
 from bench.analyse.warnings import DISTURBANCES
@@ -193,7 +193,7 @@ def _ratios(
         base = bases.get(_values(other, axes))
         if base is None or base.failure or other.failure:
             continue
-        ratio = step_ratio(base, other)
+        ratio = time_ratio(base, other)
         if ratio is not None:
             values = {name: other.spec.params[name] for name in axes}
             ratios.append(CurveRatio(values=values, ratio=ratio, verdict=verdict(ratio, threshold)))

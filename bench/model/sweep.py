@@ -27,7 +27,9 @@ class CurveRatio(Record):
     """A curve against its base, at one value."""
 
     values: dict[str, Any] = Field(description="swept parameter to its value")
-    ratio: Interval = Field(description="time per step of the curve over that of its base")
+    ratio: Interval = Field(
+        description="time of the curve over that of its base, per example if their steps are unequal, else per step"
+    )
     verdict: Verdict = Field(description="verdict on the curve")
 
 

@@ -17,6 +17,7 @@ from bench.config.settings import load
 from bench.config.syntax import sweep_values
 from bench.errors import SettingsError
 from bench.model.failure import Failure
+from bench.model.interval import Interval
 from bench.model.result import Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
@@ -159,6 +160,17 @@ def test_a_sweep_warns_about_a_busy_machine_as_a_run_does() -> None:
     busy = [rated(8, [500, 510], warnings=busy_machine()), rated(16, [600, 610], warnings=busy_machine())]
     shown = " ".join(text(sweep_of(busy, 0.02)).split())
     assert "warning: the machine was busy: load 1.7 on 2 CPUs (2 of 2 results). Close what else runs." in shown
+
+
+def test_curves_whose_steps_hold_different_numbers_of_examples_are_compared_per_example() -> None:
+    sides = {"cpu": 1.0, "cuda": 1.5}
+    points = [point_of(batch, seconds, backend) for batch in (16, 32) for backend, seconds in sides.items()]
+    for point in points:
+        examples = 64 if point.spec.backend == "cuda" else 32
+        point.summary.step_seconds = Interval(value=1.0)
+        point.summary.examples_per_second = examples
+    _, curve = sweep_of(points, 0.02).curves
+    assert [ratio.ratio.value for ratio in curve.ratios] == pytest.approx([0.75, 0.75])
 
 
 def test_curves_that_do_not_meet_have_a_leader() -> None:
