@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +89,29 @@ class Sink(Protocol):
         """
 
 
+class Running(threading.local):
+    """What runs in the current thread. Each thread of a script has steps of its own.
+
+    Attributes:
+        depth: how many observed calls are running. Only the outermost one is a step.
+        function: the outermost `tf.function` that is running or being traced. None if there is none.
+    """
+
+    def __init__(self) -> None:
+        # TensorFlow's own threads run the Python functions of a pipeline. Their calls are no steps.
+        is_foreign = isinstance(threading.current_thread(), threading._DummyThread)
+        self.depth = sys.maxsize if is_foreign else 0
+        self.function: Any = None
+
+
+class Stopped(Running):
+    """What runs in a thread in which nothing is observed any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depth = sys.maxsize
+
+
 @dataclass
 class Observation:
     """What the observers share.
@@ -97,7 +121,7 @@ class Observation:
         sink: receives the steps.
         program: returns whether a source file, by its path, is the script's.
         root: the folder to which names of files are relative.
-        depth: how many observed calls are running. Only the outermost one is a step.
+        running: what runs in the current thread.
         arguments: the arguments of the latest outermost call of a `tf.function`. None if an eager update followed.
         checking: whether functions are called so that they leave graphs, for the placement check.
         exact: whether the steps of each call are counted. If not, each call is one step, as the scout found.
@@ -107,7 +131,7 @@ class Observation:
     sink: Sink
     program: Callable[[str], bool]
     root: Path
-    depth: int = 0
+    running: Running = field(default_factory=Running)
     exact: bool = True
     checking: bool = False
     arguments: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None
@@ -120,6 +144,15 @@ class Observation:
         from tensorflow.python.eager import context
 
         return context.context()._thread_local_data
+
+    @property
+    def depth(self) -> int:
+        """How many observed calls are running in the current thread."""
+        return self.running.depth
+
+    @depth.setter
+    def depth(self, depth: int) -> None:
+        self.running.depth = depth
 
     @property
     def eager(self) -> bool:

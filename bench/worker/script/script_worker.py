@@ -32,7 +32,7 @@ from bench.worker.protocol import (
     Trained,
 )
 from bench.worker.script import fit_data, fits, inference, sessions, settings
-from bench.worker.script.calls import Observation, in_script
+from bench.worker.script.calls import Observation, Stopped, in_script
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.nothing_recognized import NothingRecognized, no_steps
 from bench.worker.script.placement_step import StepPlacement
@@ -148,7 +148,7 @@ class ScriptWorker:
         """In a process that the script forked: observe nothing more, and send nothing to the parent."""
         self.channel.disconnect()
         if hasattr(self, "seen"):
-            self.seen.depth = sys.maxsize  # no call counts as outermost any more
+            self.seen.running = Stopped()
             self.hook.observer, self.hook.passive = None, True
 
     def on_tensorflow(self, tf: Any) -> None:

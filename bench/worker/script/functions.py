@@ -1,0 +1,186 @@
+"""Observes calls of `tf.functions`: those that train a model, as parts of a training loop, and others.
+
+An update in a graph is seen when the graph is traced: the outermost function that is running then is marked, and each
+of its later calls is a step. If a call may run several updates, they are counted by the optimizer's own counter.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench.worker.diagnose.placement import call_from_new_function
+from bench.worker.script.calls import Observation, ScriptCall, Updated
+
+UPDATED = "_devbench_updated"
+"""Attribute of a function that updates variables: the `Updated` with its variables."""
+
+NAME = re.compile(rb"^(?:__inference_)?(.+?)(?:_\d+)?$")
+"""The name of a concrete function. It contains the name of its Python function and a number."""
+
+
+class Functions:
+    """Observes functions, and the concrete functions of scripts and of saved models.
+
+    Args:
+        seen: what the observers share.
+
+    Attributes:
+        graph_steps: eager loops whose step became a function, by its name.
+    """
+
+    def __init__(self, seen: Observation) -> None:
+        self._seen = seen
+        self._optimizers: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
+        self._latest: Any = None  # the outermost function that runs, for the threads of a strategy's replicas
+        self.graph_steps: dict[str, ScriptCall] = {}
+        kind = type(seen.tf.function(lambda: None))
+        kind.__call__ = self._observed(kind.__call__)
+        kind.get_concrete_function = self._tracing(kind.get_concrete_function)
+        for concrete in _concrete_kinds(seen.tf):
+            concrete.__call__ = self._observed(concrete.__call__, concrete=True)
+
+    def updates(self, optimizer: Any, variables: list[Any]) -> None:
+        """Take note that an optimizer updates variables in the function that is being traced.
+
+        Args:
+            optimizer: the optimizer.
+            variables: what it updates.
+        """
+        function = self._seen.running.function or self._latest
+        if function is None or self._seen.tf.executing_eagerly():
+            return
+        if self._seen.exact:
+            self._add_optimizer(function, optimizer)
+        _add_variables(function, variables)
+
+    def _add_optimizer(self, function: Any, optimizer: Any) -> None:
+        """Remember that a function updates with an optimizer, and how many updates the optimizer has made."""
+        counts = self._optimizers.setdefault(function, [])
+        if all(optimizer is not other for other, _ in counts):
+            with self._seen.tf.init_scope():
+                counts.append((optimizer, _iterations(optimizer)))
+
+    def _inherit(self, function: Any, part: Any) -> None:
+        """Take note that a function calls another one, which may have been traced before.
+
+        Args:
+            function: the outermost function. None if there is none.
+            part: what it calls.
+        """
+        changed = vars(part).get(UPDATED)
+        if changed is None or function is None or part is function:
+            return
+        for optimizer, _ in self._optimizers.get(part, ()):
+            self._add_optimizer(function, optimizer)
+        _add_variables(function, changed.trainable_variables)
+
+    def _observed(self, original: Callable[..., Any], concrete: bool = False) -> Callable[..., Any]:
+        """Observe each call. What runs in every step is short. Of TensorFlow, it calls only what reads a flag.
+
+        Args:
+            original: the method that calls a function.
+            concrete: whether it calls concrete functions. Each call of one leaves a graph for the placement check.
+        """
+        seen = self._seen
+
+        @functools.wraps(original)
+        def devbench_call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+            running = seen.running
+            if running.depth or not seen.thread.is_eager or seen.tf.config.functions_run_eagerly():
+                returned = original(function, *args, **kwargs)
+                if not seen.thread.is_eager:
+                    self._inherit(running.function or self._latest, function)
+                return returned
+            if seen.sink.awaits_start:
+                seen.sink.starting("function")
+            before = self._counts(function) if seen.exact else []
+            running.depth, running.function, self._latest = 1, function, function
+            try:
+                if seen.checking and not concrete:
+                    returned = call_from_new_function(seen.tf, original, function, *args, **kwargs)
+                else:
+                    returned = original(function, *args, **kwargs)
+            finally:
+                running.depth, running.function, self._latest = 0, None, None
+            seen.arguments = args, kwargs
+            name = getattr(function, "__name__", "") or _name_of(function)
+            changed = vars(function).get(UPDATED)
+            if changed is None:
+                seen.sink.step(seen.call("function", name), 1, returned, None)
+            else:
+                step = self.graph_steps.get(name) or seen.call("updates", name)
+                steps = self._steps(function, before) if seen.exact else 1
+                seen.sink.step(step, steps, changed if returned is None else returned, changed)
+            return returned
+
+        return devbench_call
+
+    def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Observe what a function updates while it is traced without a call, and mark the concrete function."""
+        seen = self._seen
+
+        @functools.wraps(original)
+        def get_concrete_function(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+            running = seen.running
+            outermost = running.function is None
+            if outermost:
+                running.function = self._latest = function
+            try:
+                concrete = original(function, *args, **kwargs)
+            finally:
+                if outermost:
+                    running.function = self._latest = None
+            self._inherit(concrete, function)
+            return concrete
+
+        return get_concrete_function
+
+    def _counts(self, function: Any) -> list[int]:
+        """Return how many updates each optimizer of a function has made."""
+        return [_iterations(optimizer) for optimizer, _ in self._optimizers.get(function, ())]
+
+    def _steps(self, function: Any, before: list[int]) -> int:
+        """Return the steps that a call of a function ran: the fewest updates by one of its optimizers, at least 1.
+
+        Args:
+            function: the function.
+            before: the updates that each optimizer had made before the call.
+        """
+        traced = [count for _, count in self._optimizers[function]]
+        starts = before + traced[len(before) :]  # the call itself traced the others
+        made = [end - start for start, end in zip(starts, self._counts(function), strict=True)]
+        return min((count for count in made if count > 0), default=1)
+
+
+def _add_variables(function: Any, variables: list[Any]) -> None:
+    known = vars(function).setdefault(UPDATED, Updated([])).trainable_variables
+    known += [variable for variable in variables if all(variable is not other for other in known)]
+
+
+def _iterations(optimizer: Any) -> int:
+    """Return how many updates an optimizer has made. 0 if it does not count."""
+    try:
+        return int(optimizer.iterations.numpy())
+    except Exception:  # it does not count, or its counter is not there yet
+        return 0
+
+
+def _concrete_kinds(tf: Any) -> Iterator[Any]:
+    """Yield each class of concrete functions that defines how they are called."""
+    kinds = [tf.types.experimental.ConcreteFunction]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if "__call__" in vars(kind) and not getattr(kind.__call__, "__isabstractmethod__", False):
+            yield kind
+
+
+def _name_of(function: Any) -> str:
+    """Return the name of the Python function of a concrete function, without its number, which may vary."""
+    name = getattr(function, "name", b"")
+    match = NAME.match(name if isinstance(name, bytes) else str(name).encode())
+    return match[1].decode() if match else "function"
