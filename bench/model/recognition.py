@@ -76,6 +76,9 @@ class Recognition(Record):
     others: list[StepSource] = Field(default_factory=list, description="other loops of the script, in their order")
     ended: bool = Field(description="whether the script ended by itself; if not, later loops were not seen")
     seconds: float = Field(description="how long the script ran until it ended or enough was known")
+    variables: list[str] = Field(
+        default_factory=list, description="environment variables that it changed before it imported TensorFlow"
+    )
 
     @property
     def total_steps(self) -> int | None:

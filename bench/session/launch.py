@@ -62,8 +62,23 @@ def _gpu_memory(spec: Spec) -> gpu.GpuMemory | None:
 
 def prepare_server(servers: WorkerServers, spec: Spec) -> None:
     """Start the import of TensorFlow for the workers of a spec in the background, if they can be forked."""
-    if capabilities(spec.backend).forks and fits(SERVER_BYTES):
+    if capabilities(spec.backend).forks and spec.env is None and fits(SERVER_BYTES):
         servers.prepare(variables_of(spec))
+
+
+def _add_note(result: Result, note: str) -> None:
+    if note not in result.notes:
+        result.notes.append(note)
+
+
+def may_fork(result: Result) -> bool:
+    """Return whether workers of a result can be forked.
+
+    Those of a script can if it is known that it changes no environment variable before it imports TensorFlow.
+    """
+    spec = result.spec
+    knows = spec.script is None or (result.recognition is not None and not result.recognition.variables)
+    return capabilities(spec.backend).forks and spec.env is None and knows
 
 
 class Launcher:
@@ -169,9 +184,14 @@ class Launcher:
             self._workers = [*self._alive(), worker]
             result.samples.append(worker.sample)
         if server and not worker.sample.forked:
-            note = f"Workers were not forked, so each imported TensorFlow: {server.problem}."
-            if note not in result.notes:
-                result.notes.append(note)
+            _add_note(result, f"Workers were not forked, so each imported TensorFlow: {server.problem}.")
+        if self._servers is not None and result.recognition is not None and result.recognition.variables:
+            changed = ", ".join(result.recognition.variables)
+            _add_note(
+                result,
+                f"The script changes {changed} before it imports TensorFlow. So workers were not forked, and each "
+                "imported TensorFlow.",
+            )
         return worker
 
     def _script_run(self, result: Result, scout_seconds: float, inspect: bool) -> Callable[[Path], ScriptRun]:
@@ -195,8 +215,7 @@ class Launcher:
         A server that does not run yet must fit into memory beside the largest known worker.
         """
         servers = self._servers
-        spec = result.spec
-        if servers is None or spec.env or not capabilities(spec.backend).forks or self._is_cold(result, alone):
+        if servers is None or not may_fork(result) or self._is_cold(result, alone):
             return None
         return servers if servers.has(variables) or fits(SERVER_BYTES + peak(result)) else None
 

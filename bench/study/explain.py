@@ -12,7 +12,6 @@ from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.suspects import suspects
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import has_known_work, roofline
-from bench.backends import capabilities
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.model.explanation import CauseKind, Explanation
@@ -22,7 +21,7 @@ from bench.model.spec import Loop
 from bench.publish.recorder import Recorder
 from bench.render import numbers
 from bench.render.sentences.explanation import so_far
-from bench.session.launch import prepare_server
+from bench.session.launch import may_fork, prepare_server
 from bench.session.worker_servers import WorkerServers
 from bench.study.explain_levels import (
     LADDER,
@@ -54,7 +53,7 @@ def explain(
 ) -> Explanation:
     """Explain a workload. The arguments, results and errors are those of `bench.api.explain`."""
     with recorded(settings, f"explain {workload}", recorder) as record, WorkerServers() as servers:
-        study = ExplainStudy(workload, settings, record, None if registry.is_script(workload) else servers)
+        study = ExplainStudy(workload, settings, record, servers)
         try:
             explanation = study.run(what_ifs)
         except Interrupted as error:
@@ -116,9 +115,12 @@ class ExplainStudy:
             RunFailed: The program as written could not be measured.
             Interrupted: A signal. What was measured is on disk and in `explanation`.
         """
-        if self.sessions.servers is not None:  # while another process reads the program
-            prepare_server(self.sessions.servers, spec_of_settings(self.workload, self.settings))
+        servers, is_script = self.sessions.servers, registry.is_script(self.workload)
+        if servers is not None and not is_script:  # while another process reads the program
+            prepare_server(servers, spec_of_settings(self.workload, self.settings))
         program = self._program()
+        if servers is not None and is_script:  # while another process finds its steps
+            prepare_server(servers, program.spec)
         resolved = registry.resolve(self.workload, program.spec.params, self.settings.worker_timeout)
         if "probes" in resolved.offers:
             raise NotApplicable(
@@ -172,7 +174,7 @@ class ExplainStudy:
                 f"{limit} is too short to explain {program.spec.label}: its first process was not ready",
                 "Leave out --max-time, or use a longer one.",
             )
-        if self.sessions.servers is not None and capabilities(program.spec.backend).forks:
+        if self.sessions.servers is not None and may_fork(first):
             self.sessions.budget.expect_forked(first.samples[0])
         for suspect in suspects(first):
             self.recorder.tell(f"suspect: {suspect}")

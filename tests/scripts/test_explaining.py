@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,9 @@ def test_the_fit_of_a_script_is_explained_by_the_levels_of_a_workload(tmp_path: 
     assert measured == [loop for loop in LEVELS if loop not in missing]
     assert measured[-1] == "fused"
     assert all(finding["cause"] != "retracing" for finding in explanation["findings"])  # fit traces its own functions
+    results = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*.json")]
+    samples = [sample for result in results if result["spec"]["loop"] == "fused" for sample in result["samples"]]
+    assert {sample["forked"] for sample in samples} == {sys.platform == "linux"}
 
 
 @pytest.mark.timeout(600)

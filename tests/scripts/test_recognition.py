@@ -151,3 +151,12 @@ def test_a_loop_can_be_chosen_by_its_number(tmp_path: Path, fork: StartProcess) 
 def test_a_script_that_waits_for_input_is_answered_and_explained(tmp_path: Path) -> None:
     result = scout(PROGRAMS / "waits_for_input.py", tmp_path)
     assert [note for note in result.notes if "asked for input in waits_for_input.py, line 6" in note]
+
+
+@pytest.mark.timeout(300)
+def test_variables_that_a_script_changes_before_it_imports_tensorflow_are_recorded(tmp_path: Path) -> None:
+    program = tmp_path / "changes.py"
+    text = (PROGRAMS / "fit_arrays.py").read_text()
+    program.write_text(f"import os\n\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'\ndel os.environ['DEVBENCH']\n{text}")
+    assert recognition(scout(program, tmp_path)).variables == ["DEVBENCH", "TF_CPP_MIN_LOG_LEVEL"]
+    assert recognition(scout(PROGRAMS / "fit_arrays.py", tmp_path)).variables == []

@@ -13,6 +13,7 @@ from bench.config.settings import RunSettings, load
 from bench.model.recognition import Recognition, StepKind, StepSource
 from bench.model.result import Result
 from bench.model.spec import LOOPS, Script
+from bench.session.launch import may_fork
 from bench.study.explain_levels import levels_of, with_script
 from bench.study.plan import groups
 
@@ -69,3 +70,14 @@ def test_an_explanation_of_a_module_names_it_as_python_does(tmp_path: Path) -> N
     first.spec = first.spec.model_copy(update={"script": Script(module="train")})
     (command, _), *_ = next_steps.after_measuring([first], "-m train", load(output=str(tmp_path)))
     assert command == "devbench explain -m train"
+
+
+@pytest.mark.needs("linux")
+def test_workers_of_a_script_are_forked_unless_it_changes_variables_before_it_imports_tensorflow() -> None:
+    first = trial("fit")
+    assert first.recognition is not None
+    assert may_fork(first)
+    first.recognition.variables = ["TF_ENABLE_ONEDNN_OPTS"]
+    assert not may_fork(first)
+    first.recognition = None  # before its steps are known
+    assert not may_fork(first)

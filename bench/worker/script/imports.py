@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,10 +24,13 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
 
     Attributes:
         seconds: time that the imports of `PACKAGES` took.
+        variables: names of the environment variables that the script changed before its import.
     """
 
     def __init__(self, on_import: Callable[[Any], None]) -> None:
         self.seconds = 0.0
+        self.variables: list[str] = []
+        self._environment: dict[str, str] = {}
         self._on_import = on_import
         self._running: list[str] = []
         self._searching = False
@@ -37,6 +41,7 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
         if "tensorflow" in sys.modules:
             self._finish()
         else:
+            self._environment = dict(os.environ)
             sys.meta_path.insert(0, self)
 
     def find_spec(
@@ -56,6 +61,8 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             start, outermost = time.perf_counter(), not self._running
+            if outermost and not self.seconds:  # the import itself changes variables
+                self.variables = sorted({name for name, _ in self._environment.items() ^ os.environ.items()})
             self._running.append(name)
             try:
                 execute(module)

@@ -284,6 +284,7 @@ class ScriptWorker:
         if facts := self.scout.facts(recognition.chosen):
             facts.eager_step = self.updates.eager_steps.names.get(recognition.chosen.token) or None
             self.channel.send(FactsRead(facts=facts))
+        recognition.variables = self.imports.variables
         self.channel.send(Recognized(recognition=recognition))
 
     def _report_full(self) -> None:
