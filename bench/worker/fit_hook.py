@@ -61,6 +61,7 @@ class FitHook:
         dataset: the `tf.data.Dataset` that Python iterated over last. Iterations by Keras do not count.
         arguments: arguments of the latest `fit`, by name.
         epochs: the epochs of the program's `fit`.
+        fit_end: when the latest observed `fit` returned, by the clock of `time.perf_counter`. None before that.
         on_step: is called after each call of the train function with `(logs, steps)`, if there is no observer.
         observer: observes steps, validations and the ends of epochs. None if only `on_step` is called.
         passive: whether steps are not observed. The program may yield its own steps, or its `fit` may not be wanted.
@@ -89,6 +90,7 @@ class FitHook:
         self._send = send
         self._pass = (0, 0)  # length of a pass over the data of the latest `fit`
         self._fit_start = 0.0
+        self.fit_end: float | None = None
         self._created: tuple[Callable[[], Any], float] = (lambda: None, 0.0)  # the latest iterator, and when
         self.callback_timer = CallbackTimer(tf)
         self.make_train_function = tf.keras.Model.make_train_function
@@ -148,7 +150,10 @@ class FitHook:
             self._pass = length_of_pass(self._tf, self.arguments)
         self._fit_start = time.perf_counter()
         self.epochs.begin_fit()
-        return original(model, **self.arguments)
+        returned = original(model, **self.arguments)
+        if not self.passive:
+            self.fit_end = time.perf_counter()
+        return returned
 
     def _patch_evaluate(self) -> None:
         """Time the validations of `fit`. Only they call `evaluate` with `_use_cached_eval_dataset`."""

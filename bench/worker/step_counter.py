@@ -20,6 +20,7 @@ class StepCounter(TimedLoop):
 
     Attributes:
         limit: steps after which the program is unwound. None if the program ends by itself.
+        latest_tick: when the latest step was counted, by the clock of `time.perf_counter`.
     """
 
     limit: int | None = None
@@ -29,7 +30,7 @@ class StepCounter(TimedLoop):
         super().__init__(*args, **kwargs)
         self._last_steps: list[float] = []
         self._first_steps: list[float] = []
-        self._first_tick = self._latest_tick = 0.0
+        self._first_tick = self.latest_tick = 0.0
 
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count steps. Nothing is synchronized or timed."""
@@ -38,7 +39,7 @@ class StepCounter(TimedLoop):
         self.steps_left = 1 if self.limit is None else self.limit - self.steps_run
         now = time.perf_counter()
         self._first_tick = self._first_tick or now
-        self._latest_tick = now
+        self.latest_tick = now
         if self.steps_left <= 0:
             raise Finished(None)
         if now >= self._next_report:
@@ -52,7 +53,7 @@ class StepCounter(TimedLoop):
         """Count a call of the train function."""
         self.tick(value, call.steps)
         if call.first and self._last_steps:
-            self._first_steps.append(self._latest_tick)
+            self._first_steps.append(self.latest_tick)
 
     def ran_out(self) -> None:
         """Do nothing."""
@@ -62,15 +63,15 @@ class StepCounter(TimedLoop):
 
     def end_epoch(self) -> None:
         """Remember when the last step of an epoch was issued."""
-        self._last_steps.append(self._latest_tick)
+        self._last_steps.append(self.latest_tick)
 
     def epoch_ends(self, end: float) -> list[float]:
-        """Return the seconds between the last step of each epoch and the next epoch's first step or the program's end.
+        """Return the seconds between the last step of each epoch and the next epoch's first step or the training's end.
 
         They are estimates, because nothing is synchronized.
 
         Args:
-            end: when the program ended, by the clock of `time.perf_counter`.
+            end: when the training ended, by the clock of `time.perf_counter`.
         """
         if not self._last_steps:
             return []

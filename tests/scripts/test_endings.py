@@ -102,3 +102,22 @@ def test_a_script_that_waits_before_its_first_step_is_ended(tmp_path: Path) -> N
     assert result.failure is not None
     assert result.failure.kind == "hung"
     assert result.failure.message.startswith("no training step found in waits.py: the worker was silent for 15 s")
+
+
+@pytest.mark.timeout(600)
+def test_what_a_script_does_after_its_training_is_no_part_of_the_full_training(tmp_path: Path) -> None:
+    after = f"""
+import psutil, time
+with open({str(tmp_path / "ended.txt")!r}, "a") as file:
+    print(time.time() - psutil.Process().create_time(), file=file)
+time.sleep(5)
+"""
+    (tmp_path / "train.py").write_text((PROGRAMS / "fit_dataset.py").read_text() + after)
+    run = run_devbench(tmp_path, "run", "train.py", "--full", "--max-processes", "1")
+    assert run.code == 0, run.text()
+    projection = run.results[0].projection
+    assert projection is not None
+    assert projection.full_training is not None
+    *_, ended = map(float, (tmp_path / "ended.txt").read_text().split())
+    assert projection.full_training.total_seconds < ended + 1
+    assert sum(projection.full_training.epoch_ends) < 5

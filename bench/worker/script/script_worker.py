@@ -291,10 +291,10 @@ class ScriptWorker:
         counter = self.timed_loop
         assert isinstance(counter, StepCounter)
         counter.sync(counter.last_value)
-        end = time.perf_counter()
+        end = self.hook.fit_end or counter.latest_tick  # the script may do other work afterwards
         full = FullTraining(
             build_and_fit_seconds=end - self.began - self.imports.seconds,
-            total_seconds=time.time() - self.start.spawned,
+            total_seconds=time.time() - self.start.spawned - (time.perf_counter() - end),
             steps=counter.steps_run,
         )
         full.epoch_ends = counter.epoch_ends(end)
