@@ -213,8 +213,9 @@ def find(argument: str, folder: Path) -> list[Path]:
     if path.is_file() or path.suffix == SUFFIX or os.sep in argument:
         return [path]
     matches = [path for path in folder.glob(f"*{SUFFIX}") if argument in path.stem] if folder.is_dir() else []
-    if len(matches) == 1:
-        return matches
+    exact = [path for path in matches if f"-{path.stem}".endswith(f"-{argument}")]  # an id may be part of another one
+    if len(matches) == 1 or len(exact) == 1:
+        return exact or matches
     if matches:
         names = ", ".join(sorted(path.stem for path in matches)[:3])
         raise DataError(f"'{argument}' matches {len(matches)} results in {folder}", f"Write more of the id: {names}, …")
