@@ -180,7 +180,9 @@ class Worker:
             rig.facts.steps_run, rig.facts.restarts = timed_loop.steps_run, timed_loop.restarts
             from bench.worker.diagnose.diagnosis import diagnose
 
-            if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
+            member = rig.member
+            alone = member is not None and not member.workers.reduce and member.workers.strategy != "mirrored"
+            if self.cluster is not None and alone:
                 with tf.device(rig.ctx.device):  # in another scope, the function would be traced again
                     ratios = self.cluster.step_ratios(lambda: loops.one_step(rig), synchronizer.sync)
                 self.send(PeersTimed(step_ratios=ratios))
