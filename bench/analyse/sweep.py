@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bench.analyse import stats
-from bench.analyse.compare import time_ratio
+from bench.analyse.compare import time_ratio, unit_of
 from bench.analyse.pairing import pairs_within_group
 from bench.analyse.verdict import verdict
 from bench.analyse.warnings import DISTURBANCES
@@ -196,7 +196,8 @@ def _ratios(
         ratio = time_ratio(base, other)
         if ratio is not None:
             values = {name: other.spec.params[name] for name in axes}
-            ratios.append(CurveRatio(values=values, ratio=ratio, verdict=verdict(ratio, threshold)))
+            unit, _ = unit_of(base, other)
+            ratios.append(CurveRatio(values=values, ratio=ratio, unit=unit, verdict=verdict(ratio, threshold)))
     return ratios
 
 

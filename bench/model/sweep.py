@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from bench.model.comparison import Verdict
+from bench.model.comparison import Unit, Verdict
 from bench.model.interval import Interval
 from bench.model.record import Record
 from bench.model.result import ResultWarning
@@ -27,9 +27,8 @@ class CurveRatio(Record):
     """A curve against its base, at one value."""
 
     values: dict[str, Any] = Field(description="swept parameter to its value")
-    ratio: Interval = Field(
-        description="time of the curve over that of its base, per example if their steps are unequal, else per step"
-    )
+    ratio: Interval = Field(description="time of the curve over that of its base, per unit")
+    unit: Unit = Field("step", description="what the ratio is per: an example if the steps of the two are unequal")
     verdict: Verdict = Field(description="verdict on the curve")
 
 

@@ -30,7 +30,8 @@ def columns(sweep: Sweep) -> list[SweepColumn]:
     for curve in sweep.curves:
         shown.append(SweepColumn(curve.label, tuple(_figures(curve, point) for point in points)))
         if curve.ratios:
-            shown.append(SweepColumn(f"vs. {curve.base}", tuple(_ratio(curve, point) for point in points)))
+            unit = " per example" if any(ratio.unit == "example" for ratio in curve.ratios) else ""
+            shown.append(SweepColumn(f"vs. {curve.base}{unit}", tuple(_ratio(curve, point) for point in points)))
     return shown
 
 

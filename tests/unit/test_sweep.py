@@ -22,6 +22,7 @@ from bench.model.result import Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
 from bench.render.sentences.sweep import summary
+from bench.render.sweep_table import columns
 from bench.render.terminal.sweep import text
 from bench.store import files
 from bench.study import sweep as measuring
@@ -169,8 +170,9 @@ def test_curves_whose_steps_hold_different_numbers_of_examples_are_compared_per_
         examples = 64 if point.spec.backend == "cuda" else 32
         point.summary.step_seconds = Interval(value=1.0)
         point.summary.examples_per_second = examples
-    _, curve = sweep_of(points, 0.02).curves
-    assert [ratio.ratio.value for ratio in curve.ratios] == pytest.approx([0.75, 0.75])
+    sweep = sweep_of(points, 0.02)
+    assert [ratio.ratio.value for ratio in sweep.curves[1].ratios] == pytest.approx([0.75, 0.75])
+    assert columns(sweep)[2].head == "vs. cpu, as-written per example"
 
 
 def test_curves_that_do_not_meet_have_a_leader() -> None:
