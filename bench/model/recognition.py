@@ -77,7 +77,8 @@ class Recognition(Record):
     ended: bool = Field(description="whether the script ended by itself; if not, later loops were not seen")
     seconds: float = Field(description="how long the script ran until it ended or enough was known")
     variables: list[str] = Field(
-        default_factory=list, description="environment variables that it changed before it imported TensorFlow"
+        default_factory=list,
+        description="environment variables that it set before TensorFlow, which reads them, was imported",
     )
 
     @property

@@ -62,7 +62,7 @@ def _gpu_memory(spec: Spec) -> gpu.GpuMemory | None:
 
 def prepare_server(servers: WorkerServers, spec: Spec) -> None:
     """Start the import of TensorFlow for the workers of a spec in the background, if they can be forked."""
-    if capabilities(spec.backend).forks and spec.env is None and fits(SERVER_BYTES):
+    if can_fork(spec) and fits(SERVER_BYTES):
         servers.prepare(variables_of(spec))
 
 
@@ -71,14 +71,18 @@ def _add_note(result: Result, note: str) -> None:
         result.notes.append(note)
 
 
+def can_fork(spec: Spec) -> bool:
+    """Return whether workers of a spec can be forked, as far as its backend and its environment are concerned."""
+    return capabilities(spec.backend).forks and spec.env is None
+
+
 def may_fork(result: Result) -> bool:
     """Return whether workers of a result can be forked.
 
-    Those of a script can if it is known that it changes no environment variable before it imports TensorFlow.
+    Those of a script can if it is known that it sets no variable that the import of TensorFlow reads.
     """
-    spec = result.spec
-    knows = spec.script is None or (result.recognition is not None and not result.recognition.variables)
-    return capabilities(spec.backend).forks and spec.env is None and knows
+    knows = result.spec.script is None or (result.recognition is not None and not result.recognition.variables)
+    return can_fork(result.spec) and knows
 
 
 class Launcher:
@@ -185,13 +189,10 @@ class Launcher:
             result.samples.append(worker.sample)
         if server and not worker.sample.forked:
             _add_note(result, f"Workers were not forked, so each imported TensorFlow: {server.problem}.")
-        if self._servers is not None and result.recognition is not None and result.recognition.variables:
+        if self._servers is not None and can_fork(spec) and result.recognition and result.recognition.variables:
             changed = ", ".join(result.recognition.variables)
-            _add_note(
-                result,
-                f"The script changes {changed} before it imports TensorFlow. So workers were not forked, and each "
-                "imported TensorFlow.",
-            )
+            note = f"Workers were not forked, because {changed} changes before TensorFlow is imported."
+            _add_note(result, note)
         return worker
 
     def _script_run(self, result: Result, scout_seconds: float, inspect: bool) -> Callable[[Path], ScriptRun]:

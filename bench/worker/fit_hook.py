@@ -150,10 +150,11 @@ class FitHook:
             self._pass = length_of_pass(self._tf, self.arguments)
         self._fit_start = time.perf_counter()
         self.epochs.begin_fit()
-        returned = original(model, **self.arguments)
-        if not self.passive:
-            self.fit_end = time.perf_counter()
-        return returned
+        try:
+            return original(model, **self.arguments)
+        finally:
+            if not self.passive:
+                self.fit_end = time.perf_counter()
 
     def _patch_evaluate(self) -> None:
         """Time the validations of `fit`. Only they call `evaluate` with `_use_cached_eval_dataset`."""

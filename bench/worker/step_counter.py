@@ -20,10 +20,12 @@ class StepCounter(TimedLoop):
 
     Attributes:
         limit: steps after which the program is unwound. None if the program ends by itself.
+        expected: steps after which the training ends, as far as known. The last one is then waited for.
         latest_tick: when the latest step was counted, by the clock of `time.perf_counter`.
     """
 
     limit: int | None = None
+    expected: int | None = None
     _next_report = 0.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -33,10 +35,12 @@ class StepCounter(TimedLoop):
         self._first_tick = self.latest_tick = 0.0
 
     def tick(self, value: Any, steps: int = 1) -> None:
-        """Count steps. Nothing is synchronized or timed."""
+        """Count steps. Nothing is timed, and only the last step is synchronized, if its number is known."""
         self.steps_run += steps
         self.last_value = value
         self.steps_left = 1 if self.limit is None else self.limit - self.steps_run
+        if self.steps_run == self.expected:
+            self.sync(value)
         now = time.perf_counter()
         self._first_tick = self._first_tick or now
         self.latest_tick = now

@@ -83,7 +83,10 @@ EXPECTED = {
     "loop_wasteful": Expected("updates", "train_step(features)))", 300),
     "loop_nested_functions": Expected("updates", "train_ten(x, y)", 90, (1,)),
     "loop_concrete_function": Expected("updates", "    step(x, y)", 60),
-    "loop_with_actor": Expected("updates", "    train_step(x, y)", 60, (1,)),
+    "loop_nested_traced": Expected("updates", "    train_step(x, y)", 60, (10,)),
+    "loop_with_actor": Expected("updates", "    train_step(x, y)", 60),
+    "loop_strategy_function": Expected("updates", "strategy.run(train_step", 60),
+    "predict_threads": Expected("predict", "model.predict(", 30),
     "infer_saved_model": Expected("function", "infer(rows=rows)", 70),
     "loop_minimize": Expected("updates", "optimizer.minimize(", 70),
     "evaluate_on_batch": Expected("evaluate", "model.test_on_batch(", 40),
@@ -154,9 +157,12 @@ def test_a_script_that_waits_for_input_is_answered_and_explained(tmp_path: Path)
 
 
 @pytest.mark.timeout(300)
-def test_variables_that_a_script_changes_before_it_imports_tensorflow_are_recorded(tmp_path: Path) -> None:
-    program = tmp_path / "changes.py"
+def test_variables_that_a_script_sets_for_the_import_of_tensorflow_are_recorded(tmp_path: Path) -> None:
     text = (PROGRAMS / "fit_arrays.py").read_text()
-    program.write_text(f"import os\n\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'\ndel os.environ['DEVBENCH']\n{text}")
-    assert recognition(scout(program, tmp_path)).variables == ["DEVBENCH", "TF_CPP_MIN_LOG_LEVEL"]
-    assert recognition(scout(PROGRAMS / "fit_arrays.py", tmp_path)).variables == []
+    harmless = "import os\nos.environ.update(TF_CPP_MIN_LOG_LEVEL='2', WANDB_MODE='offline')\n"
+    relevant = "os.environ['OMP_NUM_THREADS'] = '1'\ndel os.environ['TF_ENABLE_ONEDNN_OPTS']\n"
+    programs = {harmless: [], harmless + relevant: ["OMP_NUM_THREADS", "TF_ENABLE_ONEDNN_OPTS"]}
+    for number, (before, names) in enumerate(programs.items()):
+        program = tmp_path / f"sets{number}.py"
+        program.write_text(before + text)
+        assert recognition(scout(program, tmp_path)).variables == names

@@ -53,8 +53,10 @@ BUILDS = ("__init__", "__new__")
 TRACE = "func_graph_from_py_func"
 """The function of TensorFlow that traces Python into a graph."""
 
-GRAPH_CALL = ("polymorphic_function.py", "def_function.py", "session.py")
-"""The file of TensorFlow that calls a `tf.function`, its name in TensorFlow 2.10, and the file that runs sessions."""
+GRAPH_CALL = (
+    "polymorphic_function.py", "concrete_function.py", "def_function.py", "eager/function.py", "session.py"
+)  # fmt: skip
+"""The files of TensorFlow that call functions, their names in TensorFlow 2.10, and the file that runs sessions."""
 
 
 class Place(NamedTuple):
@@ -145,9 +147,13 @@ class StackSampler:
 
     def start(self) -> None:
         """Start sampling the stack of the calling thread."""
-        self._thread_id = threading.get_ident()
+        self.follow()
         sys.setswitchinterval(SWITCH_INTERVAL)
         self._thread.start()
+
+    def follow(self) -> None:
+        """Sample the stack of the calling thread from now on."""
+        self._thread_id = threading.get_ident()
 
     def stop(self) -> None:
         """Stop sampling."""

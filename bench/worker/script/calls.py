@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from bench.model.recognition import StepKind
 from bench.registry.program_errors import is_program
+from bench.worker.script.running import Running
 
 
 def in_script(file: Path, folder: Path) -> Callable[[str], bool]:
@@ -89,29 +89,6 @@ class Sink(Protocol):
         """
 
 
-class Running(threading.local):
-    """What runs in the current thread. Each thread of a script has steps of its own.
-
-    Attributes:
-        depth: how many observed calls are running. Only the outermost one is a step.
-        function: the outermost `tf.function` that is running or being traced. None if there is none.
-    """
-
-    def __init__(self) -> None:
-        # TensorFlow's own threads run the Python functions of a pipeline. Their calls are no steps.
-        is_foreign = isinstance(threading.current_thread(), threading._DummyThread)
-        self.depth = sys.maxsize if is_foreign else 0
-        self.function: Any = None
-
-
-class Stopped(Running):
-    """What runs in a thread in which nothing is observed any more."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.depth = sys.maxsize
-
-
 @dataclass
 class Observation:
     """What the observers share.
@@ -122,7 +99,6 @@ class Observation:
         program: returns whether a source file, by its path, is the script's.
         root: the folder to which names of files are relative.
         running: what runs in the current thread.
-        arguments: the arguments of the latest outermost call of a `tf.function`. None if an eager update followed.
         checking: whether functions are called so that they leave graphs, for the placement check.
         exact: whether the steps of each call are counted. If not, each call is one step, as the scout found.
     """
@@ -134,7 +110,6 @@ class Observation:
     running: Running = field(default_factory=Running)
     exact: bool = True
     checking: bool = False
-    arguments: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None
     _names: dict[str, str] = field(default_factory=dict)
     _calls: dict[tuple[StepKind, str, str, int, str], ScriptCall] = field(default_factory=dict)
 

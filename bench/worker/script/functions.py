@@ -14,12 +14,16 @@ from typing import Any
 
 from bench.worker.diagnose.placement import call_from_new_function
 from bench.worker.script.calls import Observation, ScriptCall, Updated
+from bench.worker.script.running import CONCRETE
 
 UPDATED = "_devbench_updated"
 """Attribute of a function that updates variables: the `Updated` with its variables."""
 
-NAME = re.compile(rb"^(?:__inference_)?(.+?)(?:_\d+)?$")
-"""The name of a concrete function. It contains the name of its Python function and a number."""
+NAMED = "_devbench_name"
+"""Attribute of a concrete function that was made from a function: its name."""
+
+NUMBERED = re.compile(rb"^(?:__inference_)?(.+?)(?:_\d+)?$")
+"""The name of another concrete function. It contains the name of its Python function and a number, which may vary."""
 
 
 class Functions:
@@ -35,7 +39,6 @@ class Functions:
     def __init__(self, seen: Observation) -> None:
         self._seen = seen
         self._optimizers: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
-        self._latest: Any = None  # the outermost function that runs, for the threads of a strategy's replicas
         self.graph_steps: dict[str, ScriptCall] = {}
         kind = type(seen.tf.function(lambda: None))
         kind.__call__ = self._observed(kind.__call__)
@@ -44,18 +47,18 @@ class Functions:
             concrete.__call__ = self._observed(concrete.__call__, concrete=True)
 
     def updates(self, optimizer: Any, variables: list[Any]) -> None:
-        """Take note that an optimizer updates variables in the function that is being traced.
+        """Take note that an optimizer updates variables in the functions that are being traced.
 
         Args:
             optimizer: the optimizer.
             variables: what it updates.
         """
-        function = self._seen.running.function or self._latest
-        if function is None or self._seen.tf.executing_eagerly():
+        if self._seen.tf.executing_eagerly():
             return
-        if self._seen.exact:
-            self._add_optimizer(function, optimizer)
-        _add_variables(function, variables)
+        for function in self._seen.running.functions:
+            if self._seen.exact:
+                self._add_optimizer(function, optimizer)
+            _add_variables(function, variables)
 
     def _add_optimizer(self, function: Any, optimizer: Any) -> None:
         """Remember that a function updates with an optimizer, and how many updates the optimizer has made."""
@@ -65,14 +68,9 @@ class Functions:
                 counts.append((optimizer, _iterations(optimizer)))
 
     def _inherit(self, function: Any, part: Any) -> None:
-        """Take note that a function calls another one, which may have been traced before.
-
-        Args:
-            function: the outermost function. None if there is none.
-            part: what it calls.
-        """
+        """Take note that a function calls another one, which may have been traced before."""
         changed = vars(part).get(UPDATED)
-        if changed is None or function is None or part is function:
+        if changed is None or part is function:
             return
         for optimizer, _ in self._optimizers.get(part, ()):
             self._add_optimizer(function, optimizer)
@@ -83,31 +81,33 @@ class Functions:
 
         Args:
             original: the method that calls a function.
-            concrete: whether it calls concrete functions. Each call of one leaves a graph for the placement check.
+            concrete: whether it calls concrete functions. They ignore `tf.config.run_functions_eagerly`.
         """
-        seen = self._seen
+        seen, runs_eagerly = self._seen, self._seen.tf.config.functions_run_eagerly
 
         @functools.wraps(original)
         def devbench_call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             running = seen.running
-            if running.depth or not seen.thread.is_eager or seen.tf.config.functions_run_eagerly():
-                returned = original(function, *args, **kwargs)
-                if not seen.thread.is_eager:
-                    self._inherit(running.function or self._latest, function)
-                return returned
+            if running.depth or not seen.thread.is_eager:
+                return self._nested(original, function, args, kwargs)
+            if not concrete and runs_eagerly():
+                return original(function, *args, **kwargs)
             if seen.sink.awaits_start:
                 seen.sink.starting("function")
             before = self._counts(function) if seen.exact else []
-            running.depth, running.function, self._latest = 1, function, function
+            running.depth = 1
+            running.functions.append(function)
             try:
-                if seen.checking and not concrete:
-                    returned = call_from_new_function(seen.tf, original, function, *args, **kwargs)
+                if seen.checking:
+                    call = _call_leaving_a_graph if concrete else call_from_new_function
+                    returned = call(seen.tf, original, function, *args, **kwargs)
                 else:
                     returned = original(function, *args, **kwargs)
             finally:
-                running.depth, running.function, self._latest = 0, None, None
-            seen.arguments = args, kwargs
-            name = getattr(function, "__name__", "") or _name_of(function)
+                running.depth = 0
+                running.functions.clear()
+            running.arguments = CONCRETE if concrete else (args, kwargs)
+            name = name_of(function)
             changed = vars(function).get(UPDATED)
             if changed is None:
                 seen.sink.step(seen.call("function", name), 1, returned, None)
@@ -119,6 +119,18 @@ class Functions:
 
         return devbench_call
 
+    def _nested(self, original: Callable[..., Any], function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function within an observed call. If a graph calls it, what it updates is updated by the graph."""
+        running = self._seen.running
+        running.functions.append(function)
+        try:
+            return original(function, *args, **kwargs)
+        finally:
+            running.functions.pop()
+            if not self._seen.thread.is_eager:
+                for outer in running.functions:
+                    self._inherit(outer, function)
+
     def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Observe what a function updates while it is traced without a call, and mark the concrete function."""
         seen = self._seen
@@ -126,15 +138,15 @@ class Functions:
         @functools.wraps(original)
         def get_concrete_function(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             running = seen.running
-            outermost = running.function is None
-            if outermost:
-                running.function = self._latest = function
+            running.depth += 1  # the trace may call functions to create variables
+            running.functions.append(function)
             try:
                 concrete = original(function, *args, **kwargs)
             finally:
-                if outermost:
-                    running.function = self._latest = None
+                running.functions.pop()
+                running.depth -= 1
             self._inherit(concrete, function)
+            vars(concrete)[NAMED] = name_of(function)
             return concrete
 
         return get_concrete_function
@@ -150,7 +162,7 @@ class Functions:
             function: the function.
             before: the updates that each optimizer had made before the call.
         """
-        traced = [count for _, count in self._optimizers[function]]
+        traced = [count for _, count in self._optimizers.get(function, ())]
         starts = before + traced[len(before) :]  # the call itself traced the others
         made = [end - start for start, end in zip(starts, self._counts(function), strict=True)]
         return min((count for count in made if count > 0), default=1)
@@ -179,8 +191,19 @@ def _concrete_kinds(tf: Any) -> Iterator[Any]:
             yield kind
 
 
-def _name_of(function: Any) -> str:
-    """Return the name of the Python function of a concrete function, without its number, which may vary."""
+def name_of(function: Any) -> str:
+    """Return the name of a function. A concrete function has that of its Python function, without its number."""
+    name = getattr(function, "__name__", "") or vars(function).get(NAMED, "")
+    if name:
+        return str(name)
     name = getattr(function, "name", b"")
-    match = NAME.match(name if isinstance(name, bytes) else str(name).encode())
+    match = NUMBERED.match(name if isinstance(name, bytes) else str(name).encode())
     return match[1].decode() if match else "function"
+
+
+def _call_leaving_a_graph(tf: Any, original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a concrete function. If XLA compiles it, the call leaves no graph, so a new `tf.function` makes it."""
+    compiled = getattr(function, "function_def", None)
+    if compiled is None or not compiled.attr["_XlaMustCompile"].b:
+        return original(function, *args, **kwargs)
+    return tf.function(lambda *args, **kwargs: original(function, *args, **kwargs))(*args, **kwargs)

@@ -15,6 +15,15 @@ from typing import Any
 PACKAGES = ("tensorflow", "keras")
 """Packages whose import is waited for. Keras 3 imports TensorFlow, so the outermost import must be complete."""
 
+READ_AT_IMPORT = (
+    "TF_", "TF2_", "XLA_", "CUDA", "NVIDIA_", "NCCL_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "DNNL_",
+    "ONEDNN_", "KERAS_", "GRPC_", "MALLOC_", "PYTHONHASHSEED",
+)  # fmt: skip
+"""Beginnings of the names of variables that TensorFlow, or a library below it, reads when it is imported."""
+
+HARMLESS = ("TF_CPP_MIN_LOG_LEVEL", "TF_CPP_MAX_VLOG_LEVEL", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "KMP_WARNINGS")
+"""Those that change neither the speed nor the results of TensorFlow."""
+
 
 class TensorFlowImport(importlib.abc.MetaPathFinder):
     """Waits for the import of TensorFlow.
@@ -24,13 +33,14 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
 
     Attributes:
         seconds: time that the imports of `PACKAGES` took.
-        variables: names of the environment variables that the script changed before its import.
+        variables: names of those environment variables that the script set before its import and that TensorFlow, or
+            a library below it, reads when it is imported.
     """
 
     def __init__(self, on_import: Callable[[Any], None]) -> None:
         self.seconds = 0.0
         self.variables: list[str] = []
-        self._environment: dict[str, str] = {}
+        self._unwatch_variables: Callable[[], None] = lambda: None
         self._on_import = on_import
         self._running: list[str] = []
         self._searching = False
@@ -41,8 +51,31 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
         if "tensorflow" in sys.modules:
             self._finish()
         else:
-            self._environment = dict(os.environ)
+            self._watch_variables()
             sys.meta_path.insert(0, self)
+
+    def _watch_variables(self) -> None:
+        """Notice each write to the environment. `os.environ` writes through these two functions."""
+        originals = os.putenv, os.unsetenv
+
+        def put(name: Any, value: Any, /) -> None:
+            self._note(name)
+            originals[0](name, value)
+
+        def unset(name: Any, /) -> None:
+            self._note(name)
+            originals[1](name)
+
+        def unwatch() -> None:
+            os.putenv, os.unsetenv = originals
+
+        os.putenv, os.unsetenv = put, unset
+        self._unwatch_variables = unwatch
+
+    def _note(self, name: Any) -> None:
+        text = os.fsdecode(name)
+        if text.startswith(READ_AT_IMPORT) and text not in HARMLESS and text not in self.variables:
+            self.variables.append(text)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -61,8 +94,8 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             start, outermost = time.perf_counter(), not self._running
-            if outermost and not self.seconds:  # the import itself changes variables
-                self.variables = sorted({name for name, _ in self._environment.items() ^ os.environ.items()})
+            if outermost:  # the import itself changes variables
+                self._unwatch_variables()
             self._running.append(name)
             try:
                 execute(module)

@@ -14,11 +14,10 @@ from bench.worker.script.calls import Observation
 def observe(seen: Observation) -> None:
     """Count each batch of the script's own `predict` and `evaluate`, and each outermost call of a model, as a step."""
     model = seen.tf.keras.Model
-    running: list[StepKind] = []
     kinds: dict[StepKind, str] = {"predict": "make_predict_function", "evaluate": "make_test_function"}
     for kind, maker in kinds.items():
-        setattr(model, kind, _whole(seen, getattr(model, kind), kind, running))
-        setattr(model, maker, _maker(seen, getattr(model, maker), kind, running))
+        setattr(model, kind, _whole(seen, getattr(model, kind), kind))
+        setattr(model, maker, _maker(seen, getattr(model, maker), kind))
     original = model.__call__
 
     @functools.wraps(original)
@@ -38,7 +37,7 @@ def observe(seen: Observation) -> None:
     model.__call__ = devbench_call
 
 
-def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind, running: list[StepKind]) -> Any:
+def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind) -> Any:
     """Return a wrapper of `predict` or `evaluate` that notes whether the script itself calls it."""
 
     @functools.wraps(original)
@@ -46,18 +45,18 @@ def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind, runn
         if seen.depth:  # such as the validation of `fit`
             return original(*args, **kwargs)
         seen.sink.starting(kind)
-        running.append(kind)
+        seen.running.whole.append(kind)
         seen.depth = 1
         try:
             return original(*args, **kwargs)
         finally:
             seen.depth = 0
-            running.remove(kind)
+            seen.running.whole.remove(kind)
 
     return devbench_call
 
 
-def _maker(seen: Observation, original: Callable[..., Any], kind: StepKind, running: list[StepKind]) -> Any:
+def _maker(seen: Observation, original: Callable[..., Any], kind: StepKind) -> Any:
     """Return a wrapper of the method that makes a model's function for a batch. The function then counts its calls."""
     attribute = "predict_function" if kind == "predict" else "test_function"
 
@@ -70,7 +69,7 @@ def _maker(seen: Observation, original: Callable[..., Any], kind: StepKind, runn
 
         def batch(iterator: Any) -> Any:
             outputs = function(iterator)
-            if running[:1] == [kind]:
+            if seen.running.whole[:1] == [kind]:
                 seen.sink.step(seen.call(kind, kind), steps_per_call(model), outputs, None)
             return outputs
 

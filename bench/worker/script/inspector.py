@@ -8,6 +8,7 @@ slow.
 from __future__ import annotations
 
 import statistics
+import threading
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -20,7 +21,8 @@ from bench.model.recognition import StepSource
 from bench.worker.diagnose.inspection import STEPS, WARM_UP, Observed, observing
 from bench.worker.diagnose.own_time import FEWEST_STEPS, Place, StackSampler, summary
 from bench.worker.frames import Sources
-from bench.worker.script.replay_function import Arguments, obstacle
+from bench.worker.script.replay_function import obstacle
+from bench.worker.script.running import Arguments
 
 SPACING = 0.0005
 """Least seconds between two marks of a loop."""
@@ -79,7 +81,7 @@ class StepInspector:
         self._loops: dict[str, _SeenLoop] = {}
         self._stack = ExitStack()
         self._watched: _SeenLoop | None = None  # the loop in whose steps reads and eager operations are counted
-        self._latest = ""  # the loop that made the latest step
+        self._latest: dict[int, str] = {}  # the loop that made the latest step of each thread
         self._trains = False  # whether a loop that trains was seen
         self._watched_at = 0.0
         self._resumed = 0.0  # when sampling went on
@@ -94,14 +96,18 @@ class StepInspector:
             trains: whether they train.
             arguments: the arguments of the latest `tf.function`. None if the step ran eagerly.
         """
-        follows_other, self._latest = self._latest not in ("", token), token
+        thread = threading.get_ident()
+        follows_other = self._latest.get(thread, token) != token
+        self._latest[thread] = token
         if self._ended or (self._trains and not trains):
             return
         if trains and not self._trains and self._watched is not None:
             self._unwatch()
-        self._trains = trains
         if not self._loops:
             self._sampler.start()
+        elif trains and not self._trains:
+            self._sampler.follow()  # the loops so far may be those of another thread
+        self._trains = trains
         loop = self._loops.setdefault(token, _SeenLoop())
         loop.steps += steps
         loop.follows_other += follows_other

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,12 +13,11 @@ from bench.errors import NotApplicable
 from bench.model.recognition import StepSource
 from bench.worker.cluster.strategy import distributed
 from bench.worker.script.calls import Observation
+from bench.worker.script.functions import name_of
+from bench.worker.script.running import CONCRETE, Arguments
 
 CALLS = 8
 """Number of calls whose arguments are used. They run and update weights, so every process runs the same number."""
-
-Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
-"""The arguments of a call: by position, and by name."""
 
 
 def obstacle(tf: Any, arguments: Arguments | None) -> str | None:
@@ -31,6 +29,8 @@ def obstacle(tf: Any, arguments: Arguments | None) -> str | None:
     """
     if arguments is None:
         return "the step runs eagerly, not in a tf.function"
+    if arguments is CONCRETE:
+        return "its function is a concrete function"
     leaves = tf.nest.flatten(arguments)
     for leaf in leaves:
         if isinstance(leaf, (tf.data.Dataset, tf.data.Iterator)):
@@ -78,8 +78,7 @@ class FunctionCalls:
                 returned = original(self._under_strategy(function), *args, **kwargs)
             finally:
                 seen.depth = 0
-            name = getattr(function, "__name__", "function")
-            if seen.call(target.kind, name).token == target.token:
+            if seen.call(target.kind, name_of(function)).token == target.token:
                 self._function = function
                 self._calls.append((args, kwargs))
                 if len(self._calls) == CALLS:

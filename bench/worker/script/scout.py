@@ -20,7 +20,7 @@ from bench.worker.timed_loop import Finished
 
 if TYPE_CHECKING:
     from bench.worker.script.inspector import StepInspector
-    from bench.worker.script.replay_function import Arguments
+    from bench.worker.script.running import Arguments
 
 INFERENCE_TIMES = 3.0
 """If nothing has trained so far, the scout waits this many times as long, because training may follow."""
@@ -72,6 +72,7 @@ class Scout:
         self._fit_plans: dict[str, list[Any]] = {}
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
+        self._lock = threading.RLock()
         self._whole_calls: Counter[str] = Counter()  # calls of `predict` and `evaluate`
         self.inspector: StepInspector | None = None
         self.arguments: Callable[[], Arguments | None] = lambda: None
@@ -106,7 +107,11 @@ class Scout:
             self._whole_calls[what] += 1
 
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
-        """Count steps."""
+        """Count steps. Several threads may make them."""
+        with self._lock:
+            self._step(call, steps, value, model)
+
+    def _step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
         if self.finished:
             self._on_caught()
         token = call.token

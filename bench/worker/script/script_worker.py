@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from types import ModuleType
@@ -32,11 +33,12 @@ from bench.worker.protocol import (
     Trained,
 )
 from bench.worker.script import fit_data, fits, inference, sessions, settings
-from bench.worker.script.calls import Observation, Stopped, in_script
+from bench.worker.script.calls import Observation, in_script
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.nothing_recognized import NothingRecognized, no_steps
 from bench.worker.script.placement_step import StepPlacement
 from bench.worker.script.program import ScriptProgram
+from bench.worker.script.running import Stopped
 from bench.worker.script.scout import Scout
 from bench.worker.script.updates import Updates
 from bench.worker.script.values import number_in
@@ -73,6 +75,7 @@ class ScriptWorker:
             self.scout = Scout(self.place.scout_seconds, watch, channel.send, self._leave)
         self.watch: Watch | None = None
         self.timed_loop: TimedLoop | None = None
+        self._reporting = threading.Lock()  # held by the thread that reports, until the process ends
         self.before_first = 0.0  # seconds until the first step starts, without the imports
         self.placement: StepPlacement | None = None
         self.began = time.perf_counter()
@@ -114,6 +117,7 @@ class ScriptWorker:
             finish: the last order. None if there was none.
             ended: whether the script ended by itself.
         """
+        self._reporting.acquire()
         self.channel.send(PrintedRead(printed=self.program.out.read_all()))
         if self.scout is not None:
             self._report_scout(ended and not self.scout.finished)
@@ -180,13 +184,14 @@ class ScriptWorker:
             root=Path(self.place.folder),
             exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
         )
+        self.seen.running.inherit_in_threads()
         self.sources = Sources(self.place.file, self.seen.name_of)
         self.tracing = Tracing(self.sources)
         if self.scout is not None and self.place.inspect:
             from bench.worker.script.inspector import StepInspector
 
             self.scout.inspector = StepInspector(tf, self.sources)
-            self.scout.arguments = lambda: self.seen.arguments
+            self.scout.arguments = lambda: self.seen.running.arguments
         inference.observe(self.seen)
         fits.observe(self.seen)
         self.updates = Updates(self.seen)
@@ -211,7 +216,9 @@ class ScriptWorker:
         timed_loop.trace_seconds = lambda: self.tracing.seconds - self.synchronizer.trace_seconds
         target = self.place.target
         assert target is not None
-        if not self.start.full:
+        if isinstance(timed_loop, StepCounter):
+            timed_loop.expected = target.steps
+        else:
             from bench.worker.diagnose.profiler import Profiler
 
             timed_loop.profiler = Profiler(tf, device, lambda: target.kind == "fit" and tf.__version__ < "2.16")
@@ -221,8 +228,8 @@ class ScriptWorker:
         if self.place.check_placement and target.kind != "fit" and not self.start.full:
             self.placement = StepPlacement(tf, device)
             check = self._check_placement
-        synchronous = "CPU" in device or target.kind.startswith("session")
-        self.watch = Watch(target, timed_loop, self.on_first_step, check, synchronous, self._leave)
+        self.synchronous = "CPU" in device or target.kind.startswith("session")
+        self.watch = Watch(target, timed_loop, self.on_first_step, check, self.synchronous, self._leave)
         return self.watch
 
     def _check_placement(self, on: bool) -> None:
@@ -290,8 +297,13 @@ class ScriptWorker:
     def _report_full(self) -> None:
         counter = self.timed_loop
         assert isinstance(counter, StepCounter)
-        counter.sync(counter.last_value)
-        end = self.hook.fit_end or counter.latest_tick  # the script may do other work afterwards
+        if not counter.steps_run:
+            raise self._not_run()
+        # The script may do other work afterwards.
+        end = max(self.hook.fit_end or 0.0, counter.latest_tick)
+        if not self.synchronous and self.hook.fit_end is None and counter.steps_run != counter.expected:
+            counter.sync(counter.last_value)  # steps may be unfinished, so this work counts too
+            end = time.perf_counter()
         full = FullTraining(
             build_and_fit_seconds=end - self.began - self.imports.seconds,
             total_seconds=time.time() - self.start.spawned - (time.perf_counter() - end),
@@ -301,16 +313,19 @@ class ScriptWorker:
         full.planned_steps = self.hook.epochs.planned
         self.channel.send(Trained(full=full))
 
+    def _not_run(self) -> NothingRecognized:
+        steps = self.place.target.place if self.place.target else "its steps"
+        return NothingRecognized(
+            f"{self.name} did not run {steps} in this process",
+            "Let it do the same in every process. devbench seeds Python, NumPy and TensorFlow.",
+        )
+
     def _report(self, finish: Finish | None, ended: bool) -> None:
         """Report the block that the script left unfinished, if it ended by itself. Then run the diagnosis."""
         if self.timed_loop is None or self.watch is None:
             raise NothingRecognized(f"{self.name} did not import TensorFlow in this process", "Run it again.")
         if not self.timed_loop.started:
-            steps = self.place.target.place if self.place.target else "its steps"
-            raise NothingRecognized(
-                f"{self.name} did not run {steps} in this process",
-                "Let it do the same in every process. devbench seeds Python, NumPy and TensorFlow.",
-            )
+            raise self._not_run()
         if ended:
             value = self.watch.value if self.hook.model is None else getattr(self.timer, "_value", None)
             at = self.watch.done

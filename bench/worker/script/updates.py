@@ -6,7 +6,6 @@ An eager update is seen where it happens. An update in a graph is seen when the 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,19 +17,6 @@ GRADIENTS = {"apply": "grads", "apply_gradients": "grads_and_vars"}
 """The first parameter of each method that updates variables."""
 
 
-class _Thread(threading.local):
-    """What one thread does. Several threads of a script may train or use models at the same time.
-
-    Attributes:
-        applying: how many methods that apply gradients are running.
-        loss: the loss whose gradients were computed last. None if they have been applied.
-    """
-
-    def __init__(self) -> None:
-        self.applying = 0
-        self.loss: Any = None
-
-
 class Updates:
     """Observes optimizers and functions.
 
@@ -40,7 +26,6 @@ class Updates:
 
     def __init__(self, seen: Observation) -> None:
         self._seen = seen
-        self._thread = _Thread()
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []  # the numbered optimizers, so that no later one gets the id of an earlier one
         self.eager_steps = EagerSteps(seen)
@@ -79,7 +64,7 @@ class Updates:
         @functools.wraps(gradient)
         def take_gradient(tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
             if seen.eager:
-                self._thread.loss = target
+                seen.running.loss = target
             return gradient(tape, target, *args, **kwargs)
 
         kind.__enter__, kind.gradient = enter_tape, take_gradient
@@ -94,19 +79,19 @@ class Updates:
             grads, *rest = args or [kwargs.pop(GRADIENTS[method])]
             if method == "apply_gradients":
                 grads = list(grads)
-            thread = self._thread
-            thread.applying += 1
+            running = seen.running
+            running.applying += 1
             try:
                 returned = original(optimizer, grads, *rest, **kwargs)
             finally:
-                thread.applying -= 1
-            if thread.applying:  # within a wrapping optimizer, such as one that scales the loss
+                running.applying -= 1
+            if running.applying:  # within a wrapping optimizer, such as one that scales the loss
                 return returned
             if seen.eager:
                 changed = Updated(_variables(optimizer, method, grads, rest, kwargs))
                 call = seen.call("updates", type(optimizer).__name__, self._number(optimizer))
-                loss, thread.loss = thread.loss, None
-                seen.arguments = None
+                loss, running.loss = running.loss, None
+                running.arguments = None
                 self.eager_steps.updated(call)
                 seen.sink.step(call, 1, changed if loss is None else loss, changed)
             else:

@@ -61,7 +61,9 @@ class Watch:
         self._check = check
         self._synchronous = synchronous
         self._on_caught = on_caught
+        self._lock = threading.RLock()
         self._steps = 0
+        self._starts_in_main = False  # whether the main thread may make the steps
         self._is_open = False  # whether the start of the first step is known
         self.awaits_start = True
         self.value: Any = None
@@ -75,15 +77,22 @@ class Watch:
         """
         if not self.awaits_start or what not in STARTS[self._target.kind]:
             return
+        if threading.current_thread() is threading.main_thread():
+            self._starts_in_main = True
+        elif self._starts_in_main:  # a thread that uses the model meanwhile
+            return
         if not self._is_open:
             self._is_open = what in ("tape", "train-on-batch")
             self._timed_loop.end_set_up()
             self._timed_loop.begin()
 
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
-        """Count a step, if the call is the target."""
-        if call.token != self._token:
-            return
+        """Count a step, if the call is the target. Several threads may make its steps."""
+        if call.token == self._token:
+            with self._lock:
+                self._step(steps, value, model)
+
+    def _step(self, steps: int, value: Any, model: Any) -> None:
         if self._timed_loop.finished is not None:
             self._on_caught()
         self._steps += 1

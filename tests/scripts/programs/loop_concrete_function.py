@@ -4,7 +4,8 @@ import tensorflow as tf
 
 weight = tf.Variable(tf.zeros((8, 1)))
 optimizer = tf.keras.optimizers.SGD(0.01)
-optimizer.build([weight])
+if hasattr(optimizer, "build"):
+    optimizer.build([weight])
 x = tf.random.normal((32, 8))
 y = tf.reduce_sum(x, axis=1, keepdims=True)
 

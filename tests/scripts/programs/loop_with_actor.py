@@ -20,12 +20,17 @@ def train_step(features, labels):
     return loss
 
 
+@tf.function
+def policy(observation):
+    return tf.tanh(model(observation))
+
+
 def act():
     while not trained.is_set():
+        policy(x[:1])
         model(x[:1])
 
 
-train_step(x, y)
 actor = threading.Thread(target=act, daemon=True)
 actor.start()
 for _ in range(60):
