@@ -140,6 +140,20 @@ def test_two_workers_that_share_each_batch_compute_the_losses_of_one(text: str, 
                for name, r in results.items())  # fmt: skip
 
 
+def test_the_step_of_replicas_in_one_process_is_divided_too(tmp_path: Path) -> None:
+    run, study = scaled(tmp_path, TRAINS, "--strategy", "mirrored")
+    results = by_label(run)
+    bare, two, apart = (
+        results[f"fit, {name}"].samples[0] for name in ("no strategy", "2 replicas", "2 replicas, no all-reduce")
+    )
+    assert equal_losses(bare.first_losses, two.first_losses)
+    assert not equal_losses(bare.first_losses, apart.first_losses)
+    pair = study.sizes[1]
+    assert pair.step_seconds is not None
+    assert sum(part.seconds.value for part in pair.parts) == pytest.approx(pair.step_seconds.value, rel=0.05)
+    assert [part.name for part in pair.parts] == ["ideal", "strategy", "batch", "all-reduce"]
+
+
 @pytest.mark.once
 def test_under_weak_scaling_each_worker_has_whole_batches(tmp_path: Path) -> None:
     _, study = scaled(tmp_path, TRAINS, "--scaling", "weak")
