@@ -53,7 +53,8 @@ def break_even(
     """
     # The number of steps of the other that hold as many examples as one step of the base.
     factor = examples[0] / examples[1] if examples else 1.0
-    starts = [_start_seconds(result) for result in (base, other)]
+    start_costs = [_start_costs(result) for result in (base, other)]
+    starts = [cost() for cost in start_costs]
     steps = [_step_seconds(result) for result in (base, other)]
     if not (all(starts) and all(steps)):
         return None
@@ -69,7 +70,7 @@ def break_even(
 
     def costs(count: float) -> list[dict[int, float]]:
         """Return the cost of both starts, as far as it arises within `count` steps of the base."""
-        return [_start_seconds(base, count), _start_seconds(other, count * factor)]
+        return [start_costs[0](count), start_costs[1](count * factor)]
 
     def is_behind(count: float) -> bool:
         """Return whether the side with the faster steps is behind after `count` steps of the base."""
@@ -121,14 +122,10 @@ def _add_whole_training(estimate: BreakEven, base: Result, other: Result, factor
             number of steps: the smaller of the two, because one training may stop by itself or set data aside for
             validation.
     """
-    counts = [result.projection.steps if result.projection else None for result in (base, other)]
-    first, second = counts
-    if first is None and second is None:
+    first, second = (result.projection.steps if result.projection else 0 for result in (base, other))
+    if not first and not second:
         return
-    steps = [
-        first if first is not None else max(1, round((second or 0) / factor)),
-        second if second is not None else max(1, round((first or 0) * factor)),
-    ]
+    steps = [first or max(1, round(second / factor)), second or max(1, round(first * factor))]
     if factor == 1:
         steps = [min(steps)] * 2
     trainings = [
@@ -183,22 +180,25 @@ def fieller(above: Contrast, below: Contrast, covariance: float) -> Interval:
     return Interval(value=ratio, low=max(0.0, centre - half), high=centre + half, n=min(above.n, below.n))
 
 
-def _start_seconds(result: Result, steps: float = math.inf) -> dict[int, float]:
-    """Return the cost of a start in seconds, by trial: the cold start plus the extra time of early steps.
+def _start_costs(result: Result) -> Callable[..., dict[int, float]]:
+    """Return a function that returns the cost of a start in seconds, by trial.
 
-    Args:
-        result: the result.
-        steps: number of steps that count. The extra time of later steps is left out. Default: all.
+    The cost is the cold start plus the extra time of early steps. The function takes the number of steps that count and
+    leaves out the extra time of later ones. Default: all.
     """
-    means, samples = process_values(result, mean_step), with_epochs(cold_starts(usable_samples(result)))
-    starts = start_seconds(samples)
-    seconds = {}
-    for sample in samples:
-        if sample.trial in means:
-            epochs = Epochs.of(sample)
-            excess = epochs.first_excess() if steps >= epochs.length else 0.0
-            seconds[sample.trial] = starts[sample.trial] + warm_up_excess(sample, means[sample.trial], steps) + excess
-    return seconds
+    means = process_values(result, mean_step)
+    samples = [s for s in with_epochs(cold_starts(usable_samples(result))) if s.trial in means]
+    starts, epochs = start_seconds(samples), {sample.trial: Epochs.of(sample) for sample in samples}
+
+    def costs(steps: float = math.inf) -> dict[int, float]:
+        seconds = {}
+        for sample in samples:
+            trial = sample.trial
+            excess = epochs[trial].first_excess() if steps >= epochs[trial].length else 0.0
+            seconds[trial] = starts[trial] + warm_up_excess(sample, means[trial], steps) + excess
+        return seconds
+
+    return costs
 
 
 def _step_seconds(result: Result) -> dict[int, float]:
