@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.analyse.samples import has_measurements
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
-from bench.cli.measure import Module, ProgramName, measure, one_of
+from bench.cli.measure import Module, ProgramName, interrupted_early, measure, one_of
 from bench.cli.options import with_settings
 from bench.config.settings import OutputOptions, RunSettings, SelectionOptions, title
 from bench.errors import Interrupted
@@ -64,9 +63,8 @@ def _show(
     if explanation is not None and not settings.json:
         typer.echo(text(explanation, verbose=verbose), nl=False)
     elif explanation is None and interruption is not None:
-        announce("interrupted before a trial was complete, so there is nothing to explain yet")
-        if not any(map(has_measurements, interruption.results)):
-            interruption = Interrupted(interruption.signum)
+        message = "interrupted before a trial was complete, so there is nothing to explain yet"
+        interruption = interrupted_early(interruption, message)
     announce(f"results: {settings.output}")
     if explanation is not None and interruption is None and not settings.json:
         next_steps.show([next_steps.report(settings.output)])

@@ -49,6 +49,20 @@ def one_of(program: str | None, module: str | None) -> str:
     return first
 
 
+def interrupted_early(interruption: Interrupted, message: str) -> Interrupted:
+    """Say why there is no document after an interruption. Return the error to show.
+
+    Args:
+        interruption: What ended the command.
+        message: Why there is no document yet.
+    """
+    from bench.analyse.samples import has_measurements
+
+    announce(message)
+    kept = any(map(has_measurements, interruption.results))
+    return interruption if kept else Interrupted(interruption.signum)
+
+
 def measure(settings: RunSettings, work: Callable[[Recorder], T], show: Callable[[T, Interrupted | None], int]) -> None:
     """Measure with progress on stderr, show the outcome, and end with an exit code.
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from bench.analyse.samples import has_measurements
 from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
-from bench.cli.measure import Module, ProgramName, measure, one_of
+from bench.cli.measure import Module, ProgramName, interrupted_early, measure, one_of
 from bench.cli.options import duration, with_settings
 from bench.config import settings_errors
 from bench.config.settings import RunSettings
@@ -129,9 +128,8 @@ def _show(study: ScalingStudy | None, interruption: Interrupted | None, settings
 
     failure: DevbenchError | None = interruption
     if study is None and interruption is not None:
-        announce("interrupted before one worker alone was measured, so there is nothing to compare yet")
-        if not any(map(has_measurements, interruption.results)):
-            failure = Interrupted(interruption.signum)
+        message = "interrupted before one worker alone was measured, so there is nothing to compare yet"
+        failure = interrupted_early(interruption, message)
     elif study is not None:
         if not settings.json:
             typer.echo(text(study), nl=False)
