@@ -102,6 +102,11 @@ def process_totals(result: Result) -> list[float]:
     return [sum(typical_step(x.blocks) for x in s.series if x.blocks) for s in usable_samples(result)]
 
 
+def median_step(result: Result) -> float:
+    """Return the median over processes of their typical steps, in seconds."""
+    return statistics.median(process_values(result).values())
+
+
 def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typical_ratio) -> Contrast | None:
     """Return the logarithm of the other's step time over the first's, within trials.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
 from bench.analyse.explain.units import time_text
-from bench.analyse.samples import merged_facts, process_values
+from bench.analyse.samples import median_step, merged_facts
 from bench.model.facts import CallbackTime
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -44,7 +43,7 @@ def step_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
     times = merged_facts(samples).callback_times
     if times is None:
         return None
-    step = statistics.median(process_values(base).values())
+    step = median_step(base)
     return min(1.0, sum(callback.step_seconds for callback in times.callbacks) / step)
 
 

@@ -11,8 +11,8 @@ from bench.analyse.samples import (
     cold_starts,
     main_series,
     mean_step,
+    median_step,
     merged_facts,
-    process_values,
     usable_samples,
 )
 from bench.analyse.training_time import Epochs
@@ -184,7 +184,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
 
 def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if tracing and the first step take much of a short training."""
-    step = statistics.median(process_values(base).values())
+    step = median_step(base)
     starts = cold_starts(samples) or samples
     first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in starts)
     total = base.projection.steps if base.projection else None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 
 from bench.analyse.explain.units import time_text
-from bench.analyse.samples import merged_facts, process_values
+from bench.analyse.samples import median_step, merged_facts
 from bench.model.explanation import Finding
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -20,7 +19,7 @@ MOST_READ = 0.5
 
 def _share(base: Result, seconds: float) -> float:
     """Return the share of a step that something takes, by its seconds when it was timed by itself."""
-    return min(1.0, seconds / statistics.median(process_values(base).values()))
+    return min(1.0, seconds / median_step(base))
 
 
 def metrics(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bench.analyse.epoch_waits import steps_per_epoch
 from bench.analyse.explain.units import time_text
-from bench.analyse.samples import merged_facts, process_values, usable_samples
+from bench.analyse.samples import median_step, merged_facts, usable_samples
 from bench.model.explanation import Finding, Part
 from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, PipelineStage
 from bench.model.result import Result
@@ -50,7 +50,7 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
     share, most = sum(part.share.value for part in slow), ""
     if any(part.step_parts != {"input"} for part in slow):  # loops between its two are missing
         seconds = [sum(time.seconds for time in times), *_waits(usable_samples(levels[0]))]
-        share, most = min((share, most), (max(seconds) / _step_seconds(levels[0]), "at most "))
+        share, most = min((share, most), (max(seconds) / median_step(levels[0]), "at most "))
     if share > INPUT_MIN_SHARE:
         yield _of_stages(f"Input takes {most}{share:.0%} of the step.", share, times, calls_python(levels[0]))
 
@@ -97,10 +97,6 @@ def _of_stages(sentence: str, share: float, times: Sequence[_StageTime], python:
     )
 
 
-def _step_seconds(level: Result) -> float:
-    return statistics.median(process_values(level).values())
-
-
 def _waits(samples: Sequence[ProcessSample]) -> list[float]:
     """Return the seconds that a step of each process waits for its next batch, at most."""
     return [sample.phases["input_wait"] for sample in samples if "input_wait" in sample.phases]
@@ -117,7 +113,7 @@ def calls_python(base: Result) -> bool:
 
 def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the steps of a program wait for their batches, where the ladder cannot show it."""
-    step = _step_seconds(base)
+    step = median_step(base)
     stages = merged_facts(samples).pipeline or []
     if [stage.stage for stage in stages] == [PY_DATASET] and (
         seconds := stages[0].seconds or 0.0
@@ -199,7 +195,7 @@ def stage_name(stage: PipelineStage) -> str:
 
 def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding for each shuffle buffer that delays the first batch of an epoch."""
-    step = _step_seconds(base)
+    step = median_step(base)
     length = steps_per_epoch(samples)
     for stage in merged_facts(samples).pipeline or []:
         seconds = stage.filling_seconds or 0.0
@@ -234,7 +230,7 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     else:
         return
     first, again = (statistics.median(times) for times in zip(*pairs, strict=True))
-    step = _step_seconds(level)
+    step = median_step(level)
     if first - again <= LONG_STEPS * step:
         return
     steps = levels[0].projection.steps if levels[0].projection is not None else 0
