@@ -140,7 +140,7 @@ def _add_target_warning(result: Result, stop: Stop) -> None:
     if stop.target is None or stop.settled or stop.reason not in ("max-time", "max-processes") or not stop.trials:
         return
     once = "trial" if stop.error_of == "ratio" else "process"
-    precision = f"was measured in only one {once}" if stop.error is None else f"is known {uncertainty(stop.error)}"
+    precision = f"was measured in only one {once}" if stop.error is None else f"is {uncertainty(stop.error)}"
     if stop.error_of == "ratio":
         option, message = (
             "--threshold",

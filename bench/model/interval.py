@@ -63,14 +63,14 @@ class Interval(Record):
 
 
 def uncertainty(error: float) -> str:
-    """Return how well a positive figure is known: "to ±3.1%", "within a factor of 2.6", or "hardly".
+    """Return how well a positive figure is known: "known to ±3.1%", "known within a factor of 2.6", or "hardly known".
 
     Args:
         error: half of the width of its interval divided by its value.
     """
     if error <= WIDE:
-        return f"to ±{error:.1%}" if error < 0.0995 else f"to ±{error:.0%}"
+        return f"known to ±{error:.1%}" if error < 0.0995 else f"known to ±{error:.0%}"
     # An interval that is symmetric on a logarithmic scale reaches from value / factor to value * factor, so half of its
     # width divided by its value is error = (factor - 1 / factor) / 2.
     factor = error + math.hypot(1.0, error)
-    return f"within a factor of {factor:.2g}" if factor < LARGEST_FACTOR else "hardly"
+    return f"known within a factor of {factor:.2g}" if factor < LARGEST_FACTOR else "hardly known"

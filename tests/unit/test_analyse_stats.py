@@ -134,8 +134,8 @@ def test_the_interval_of_a_mean_of_times_is_never_below_zero(values: list[float]
 
 @pytest.mark.parametrize(
     ("error", "text"),
-    [(0.031, "to ±3.1%"), (0.4, "to ±40%"), (1.1, "within a factor of 2.6"), (3.68, "within a factor of 7.5"),
-     (4087.426, "hardly")],
+    [(0.031, "known to ±3.1%"), (0.4, "known to ±40%"), (1.1, "known within a factor of 2.6"),
+     (3.68, "known within a factor of 7.5"), (4087.426, "hardly known")],
 )  # fmt: skip
 def test_a_large_uncertainty_is_no_percentage(error: float, text: str) -> None:
     assert uncertainty(error) == text

@@ -73,12 +73,12 @@ def _xla(result: Result) -> str | None:
 
 def _processes(stop: Stop) -> str:
     """Return the number of processes, and why devbench stopped after them."""
-    error = "" if stop.error is None else f", known {uncertainty(stop.error)}"
+    error = "" if stop.error is None else f", {uncertainty(stop.error)}"
     target = "" if stop.target is None else f" of ±{numbers.percent(stop.target)}"
     goal, success = f"the target{target}", f"target{target} met"
     if stop.error_of == "ratio":
         goal, success = "a verdict", "verdict settled"
-        error = "" if stop.error is None else f", ratio known {uncertainty(stop.error)}"
+        error = "" if stop.error is None else f", ratio {uncertainty(stop.error)}"
     reason = {
         "target": f"{success}{error}",
         "max-time": f"--max-time reached before {goal}{error}",

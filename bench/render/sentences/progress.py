@@ -26,7 +26,7 @@ def estimate(step_seconds: float, relative_error: float | None) -> str:
     if relative_error is None:
         return step
     wide = relative_error > WIDE
-    return f"{step} (known {uncertainty(relative_error)})" if wide else f"{step} ± {numbers.percent(relative_error)}"
+    return f"{step} ({uncertainty(relative_error)})" if wide else f"{step} ± {numbers.percent(relative_error)}"
 
 
 def largest_part(part: LargestPart) -> str:
