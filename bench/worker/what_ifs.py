@@ -84,6 +84,6 @@ class WhatIfs:
         if unapplied:
             raise NotApplicable(
                 f"--change {','.join(unapplied)} does not apply to this program and loop",
-                "A pipeline can be changed if data is a tf.data.Dataset, and fit if it trains the model. A step\n"
+                "A pipeline can be changed if data is a tf.data.Dataset, and fit if it trains the model. A step "
                 "can be changed if it is a function of a script that runs eagerly.",
             )

@@ -36,7 +36,7 @@ def no_steps(
         clauses.append(f"{seen} were seen")
     program = f"-m {name}" if is_module else name
     hint = (
-        "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, calls of\n"
+        "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, calls of "
         "a model or a tf.function, and sessions of tf.compat.v1. It does not look into other processes.\n"
         f"If the script needs arguments to train: devbench run {program} -- ARGUMENTS"
     )
