@@ -121,3 +121,26 @@ time.sleep(5)
     *_, ended = map(float, (tmp_path / "ended.txt").read_text().split())
     assert projection.full_training.total_seconds < ended + 1
     assert sum(projection.full_training.epoch_ends) < 5
+
+
+@pytest.mark.timeout(600)
+def test_the_full_training_of_a_custom_loop_ends_with_its_last_step(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text((PROGRAMS / "loop_function.py").read_text() + "\nimport time\ntime.sleep(5)\n")
+    run = run_devbench(tmp_path, "run", "train.py", "--full", "--max-processes", "1")
+    assert run.code == 0, run.text()
+    projection = run.results[0].projection
+    assert projection is not None
+    assert projection.steps == 80
+    assert projection.full_training is not None
+    assert sum(projection.full_training.epoch_ends) < 5
+
+
+@pytest.mark.once
+@pytest.mark.timeout(600)
+def test_a_full_training_without_a_step_has_the_same_error_as_a_run(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "no_step.py", tmp_path)
+    run = run_devbench(tmp_path, "run", "no_step.py", "--full", "--max-processes", "1")
+    assert run.code != 0
+    (result,) = run.results
+    assert result.failure is not None
+    assert "no training step found in no_step.py" in result.failure.message

@@ -61,6 +61,19 @@ def test_the_fit_of_a_script_is_explained_by_the_levels_of_a_workload(tmp_path: 
     assert {sample["forked"] for sample in samples} == {sys.platform == "linux"}
 
 
+@pytest.mark.needs("linux")
+@pytest.mark.once
+@pytest.mark.timeout(900)
+def test_a_script_that_sets_a_variable_of_tensorflow_gets_fresh_workers(tmp_path: Path) -> None:
+    source = (PROGRAMS / "fit_arrays.py").read_text()
+    (tmp_path / "train.py").write_text(f'import os\n\nos.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"\n{source}')
+    run = run_devbench(tmp_path, "explain", "train.py", *BRIEF)
+    assert run.code == 0, run.text()
+    assert not any(sample.forked for result in run.results for sample in result.samples)
+    note = "Workers were not forked, because TF_ENABLE_ONEDNN_OPTS changes before TensorFlow is imported."
+    assert note in run.results[0].notes
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "name",
