@@ -1,4 +1,4 @@
-"""What a sweep shows: a curve per backend or loop, where one overtakes another, and where memory ran out."""
+"""What a sweep shows: a curve per backend, environment or loop, where one overtakes another, where memory ran out."""
 
 from __future__ import annotations
 
@@ -72,9 +72,10 @@ def first_points(results: Sequence[Result]) -> list[Result]:
 
 
 def curve_label(result: Result) -> str:
-    """Return the label of a result's curve: case, backend and loop, which all its points share."""
+    """Return the label of a result's curve: case, backend, environment and loop, which all its points share."""
     spec = result.spec
-    return ", ".join([*([spec.case] if spec.case else []), spec.backend, spec.loop])
+    parts = (spec.case, spec.backend, spec.env.name if spec.env else None, spec.loop)
+    return ", ".join(part for part in parts if part)
 
 
 def crossings(axis: str, curve: Curve) -> list[Crossing]:

@@ -1,4 +1,4 @@
-"""A sweep: a curve per backend or loop, and where one overtakes another."""
+"""A sweep: a curve per backend, environment or loop, and where one overtakes another."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Crossing(Record):
 
 
 class Curve(Record):
-    """One backend or loop along the sweep."""
+    """One backend, environment or loop along the sweep."""
 
-    label: str = Field(description="case, backend and loop")
+    label: str = Field(description="case, backend, environment and loop")
     points: list[Point] = Field(description="its points, by rising values")
     base: str | None = Field(None, description="label of the curve that its ratios are against")
     ratios: list[CurveRatio] = Field(default_factory=list, description="ratios where both curves have a step time")
@@ -66,6 +66,6 @@ class Sweep(Record):
     workload: str = Field(description="name of the workload")
     axes: dict[str, list[Any]] = Field(description="swept parameter to the values measured, rising")
     threshold: float = Field(description="smallest relative difference that matters")
-    curves: list[Curve] = Field(description="one per case, backend and loop")
+    curves: list[Curve] = Field(description="one per case, backend, environment and loop")
     warnings: list[ResultWarning] = Field(default_factory=list, description="warnings of its points, one of each kind")
     incomplete_reason: str | None = Field(None, description="why not all values were measured")

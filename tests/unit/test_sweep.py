@@ -19,6 +19,7 @@ from bench.errors import SettingsError
 from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.model.result import Result, SweepMembership
+from bench.model.spec import Env
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
 from bench.render.sentences.sweep import summary
@@ -103,6 +104,16 @@ def two_lines(crossing: float, noise: Sequence[float] = NOISE) -> list[Result]:
         points.append(point_of(batch, 0.001 * batch, "cpu", [1.0] * len(noise)))
         points.append(point_of(batch, 0.001 * math.sqrt(batch * crossing), "cuda", noise))
     return points
+
+
+def test_each_environment_has_a_curve_of_its_own() -> None:
+    old, new = (Env(name=name, python=name, version="3.12", sha256=name) for name in ("old", "new"))
+    points = [point_of(n, step * n, "cpu", env=env) for n in (1, 2, 4) for env, step in ((old, 0.002), (new, 0.001))]
+    first, second = sweep_of(points, 0.02).curves
+    assert [first.label, second.label] == ["cpu, old, as-written", "cpu, new, as-written"]
+    assert [len(curve.points) for curve in (first, second)] == [3, 3]
+    assert second.base == first.label
+    assert [ratio.verdict for ratio in second.ratios] == ["faster"] * 3
 
 
 @pytest.mark.parametrize("crossing", [3.0, 11.0, 40.0])
