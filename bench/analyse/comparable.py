@@ -82,6 +82,8 @@ def _execution(base: Result, other: Result, other_program: bool) -> Iterator[Dif
         implied = (name == "xla" and a.loop != b.loop and None in (left, right)) or (name == "loop" and other_program)
         if name == "env":
             yield from _env(left, right)
+        elif name == "checkout" and a.file_sha256 != b.file_sha256:
+            continue  # the files are the axis
         elif left != right:
             kind = "context" if implied else "axis"
             yield Difference(name=name, base=_json_value(left), other=_json_value(right), kind=kind)
@@ -180,14 +182,14 @@ def _check(placement: Placement | None) -> str:
 def _first_losses(base: Result, other: Result) -> Iterator[Difference]:
     """Yield first losses that differ.
 
-    Two files may compute different things, so a difference in their losses is context. The same computation must have
-    the same losses. Within a group, the same-answer check has compared them already.
+    Two files or checkouts may compute different things, so a difference in their losses is context. The same
+    computation must have the same losses. Within a group, the same-answer check has compared them already.
     """
     first, second = (next(iter(same_answer.samples_with_losses(result)), None) for result in (base, other))
     if first is None or second is None:
         return
     left, right = (", ".join(f"{loss:.6g}" for loss in sample.first_losses) for sample in (first, second))
-    if base.spec.file_sha256 != other.spec.file_sha256:
+    if (base.spec.file_sha256, base.spec.checkout) != (other.spec.file_sha256, other.spec.checkout):
         if not same_answer.equal_losses(first.first_losses, second.first_losses):
             yield Difference(name=FIRST_LOSSES, base=left, other=right, kind="context")
         return

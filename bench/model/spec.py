@@ -170,7 +170,7 @@ class WorkloadSpec(Frozen):
     )
     file_sha256: Annotated[str | None, Role("rule")] = Field(None, description="checksum of the workload's source")
     checkout: Annotated[str | None, Role("axis", computation=True, label=lambda folder: folder or "")] = Field(
-        None, description="folder or commit that tells two programs with the same text apart, such as base"
+        None, description="folder or commit that tells two files with the same name apart, such as base"
     )
     backend: Annotated[str, Role("axis", options=("backend",), several="list", place=True, peaks=True, label=str)] = (
         Field(description="where it runs, such as cpu or cuda")

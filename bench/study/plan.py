@@ -101,17 +101,18 @@ def _merged(groups: Sequence[Group]) -> Group:
 
 
 def _told_apart(planned: Sequence[Planned]) -> tuple[Planned, ...]:
-    """Return the plans. Files with the same text get the folder that distinguishes them."""
+    """Return the plans. Files with the same name get the folder that distinguishes them."""
     files: dict[str, set[Path]] = {}
     for plan_ in planned:
         if plan_.spec.file is not None:
-            files.setdefault(plan_.spec.key, set()).add(Path(plan_.spec.file))
+            file = Path(plan_.spec.file)
+            files.setdefault(file.name, set()).add(file)
     told = []
     for plan_ in planned:
-        copies = files.get(plan_.spec.key, set())
-        spec = plan_.spec
+        spec, file = plan_.spec, Path(plan_.spec.file or "")
+        copies = files.get(file.name, set())
         if len(copies) > 1:
-            spec = spec.model_copy(update={"checkout": _own_folder(Path(spec.file or ""), copies)})
+            spec = spec.model_copy(update={"checkout": _own_folder(file, copies)})
         told.append(replace(plan_, spec=spec))
     return tuple(told)
 

@@ -23,6 +23,7 @@ from bench.analyse.comparable import differences
 from bench.analyse.compare import compare
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair, pair_groups
+from bench.analyse.same_answer import check_same_answer
 from bench.analyse.samples import process_values
 from bench.analyse.stats import Contrast
 from bench.analyse.summary import summarize
@@ -480,6 +481,18 @@ def test_results_of_different_groups_must_have_the_same_first_losses() -> None:
         gpu = with_losses(losses, name="b", group="b", backend="cuda" if "params" not in changes else "cpu", **changes)
         findings = [difference for difference in compare(cpu, gpu).unfair if difference.name == FIRST_LOSSES]
         assert not findings if fair else "do not compute the same" in findings[0].reason, (losses, changes)
+
+
+@pytest.mark.parametrize("text", ["old", "new"])
+def test_two_checkouts_of_a_program_may_compute_different_losses(text: str) -> None:
+    base = with_losses([2.3, 2.2], name="a", file="/base/train.py", file_sha256="old", checkout="base")
+    head = with_losses([9.3, 9.2], name="b", file="/head/train.py", file_sha256=text, checkout="head")
+    check_same_answer([base, head])
+    assert head.failure is None
+    comparison = compare(base, head)
+    assert not comparison.unfair
+    assert comparison.axis == ("checkout" if text == "old" else "file")
+    assert [(d.name, d.kind) for d in comparison.differences if d.name == FIRST_LOSSES] == [(FIRST_LOSSES, "context")]
 
 
 def test_results_of_different_groups_show_their_dates() -> None:

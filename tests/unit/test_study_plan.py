@@ -255,3 +255,13 @@ def test_a_file_is_named_by_its_stem_and_identified_by_its_text(tmp_path: Path) 
     assert moved.key == spec.key
     (edited,) = specs(program(tmp_path / "c", text=PROGRAM + "\n# another text\n"))
     assert edited.key != spec.key
+
+
+@pytest.mark.parametrize("text", [PROGRAM, f"{PROGRAM}# changed"])
+def test_files_with_the_same_name_are_told_apart_by_their_folders(text: str, tmp_path: Path) -> None:
+    files = [program(tmp_path / "base"), program(tmp_path / "head", text=text)]
+    (group,) = plan([*files], load(compare=True))
+    assert [planned.spec.checkout for planned in group.planned] == ["base", "head"]
+    assert [planned.spec.label for planned in group.planned][1].startswith("mine of head on cpu")
+    (other,) = plan([files[0], program(tmp_path / "head", "yours.py")], load(compare=True))
+    assert [planned.spec.checkout for planned in other.planned] == [None, None]
