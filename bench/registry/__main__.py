@@ -14,16 +14,21 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from bench.errors import DevbenchError
+from bench.machine import git_worktree
 from bench.registry.description import ErrorDocument, inspect
+from bench.registry.own_modules import import_from_own_checkout
 
 
 def main() -> None:
     """Print the description, and redirect everything that the file prints to stderr."""
     assignments = json.loads(sys.stdin.read() or "{}")
+    program = Path(sys.argv[1])
+    if git_worktree.counterpart(Path.cwd(), program) is not None:
+        import_from_own_checkout(program)
     channel = os.dup(1)
     os.dup2(2, 1)
     try:
-        answer: BaseModel = inspect(Path(sys.argv[1]), assignments)
+        answer: BaseModel = inspect(program, assignments)
     except DevbenchError as error:
         answer = ErrorDocument.of(error)
     with os.fdopen(channel, "w", encoding="utf-8") as out:

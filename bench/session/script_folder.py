@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import SettingsError
+from bench.machine import git_worktree
 from bench.model.spec import Spec
 from bench.registry import notebook
-from bench.session import git_worktree
 
 LIMIT_BYTES = 2**30
 LIMIT_FILES = 20_000

@@ -10,11 +10,13 @@ import gc
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.sample import FullTraining, LossPrecision
+from bench.registry.own_modules import import_from_own_checkout
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed, failure_of, print_traceback
 from bench.worker.phases import Phases
@@ -85,6 +87,9 @@ class Worker:
     def run(self) -> None:
         """Carry out the first order and all that follow."""
         self.send(PhaseEnded(phase="interpreter", seconds=max(0.0, self.entered - self.start.spawned)))
+        if self.spec.checkout and self.spec.file:
+            copy_root = self.start.script.copy_root if self.start.script is not None else ""
+            import_from_own_checkout(Path(self.spec.file), Path(copy_root) if copy_root else None)
         member = None if self.spec.workers is None else self.join()
         if self.start.script is None:
             tf, device = bring_up_tensorflow(self.phases, self.spec, member)

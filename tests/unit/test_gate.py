@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bench.cli.app import app
 from bench.config.settings import RunSettings
 from bench.errors import UsageError
-from bench.session import git_worktree
+from bench.machine import git_worktree
 from bench.session.script_folder import ScriptFolder
 from bench.study import checkout
 from bench.study.plan import spec_of_settings

@@ -1,0 +1,60 @@
+"""A program at another commit imports the modules of that commit, wherever an installation says they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from git_repository import GitRepository
+
+from bench.registry.own_modules import BENCH, import_from_own_checkout
+
+FILES = {"train.py": "", "src/mine/__init__.py": ""}
+
+
+@pytest.fixture
+def checkouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Return the folders of a checkout and of another worktree of its repository."""
+    made = GitRepository(tmp_path / "project")
+    made.commit({**FILES, "old/gone.py": ""})
+    made.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "base"))
+    (tmp_path / "base" / "old" / "gone.py").unlink()
+    (tmp_path / "base" / "old").rmdir()
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return made.folder, tmp_path / "base"
+
+
+def test_paths_of_another_checkout_become_those_of_the_programs_own(
+    checkouts: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current, base = checkouts
+    sys.path[:] = ["", str(current / "src"), str(tmp_path), str(current / "old"), str(BENCH.parent)]
+    monkeypatch.setenv("PYTHONPATH", str(current / "src"))
+    import_from_own_checkout(base / "train.py")
+    assert sys.path == ["", str(base / "src"), str(tmp_path), str(BENCH.parent)]
+    assert os.environ["PYTHONPATH"] == str(base / "src")
+
+
+def test_an_editable_installation_of_another_checkout_becomes_one_of_the_copy(
+    checkouts: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current, base = checkouts
+    copy = tmp_path / "copy"
+    package = copy / (base / "src" / "mine").relative_to(base.anchor)
+    package.mkdir(parents=True)
+    finder = ModuleType("__editable___mine_1_0_finder")
+    finder.MAPPING = {"mine": str(current / "src" / "mine"), "gone": str(current / "old")}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, finder.__name__, finder)
+    import_from_own_checkout(base / "train.py", copy)
+    assert {"mine": str(package)} == finder.MAPPING
+
+
+def test_a_checkout_of_another_project_stays_as_it_is(checkouts: tuple[Path, Path], tmp_path: Path) -> None:
+    library = GitRepository(tmp_path / "library")
+    library.commit({"src/library.py": ""})
+    sys.path[:] = [str(library.folder / "src")]
+    import_from_own_checkout(checkouts[1] / "train.py")
+    assert sys.path == [str(library.folder / "src")]
