@@ -8,7 +8,7 @@ from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.recognition import Recognition
 from bench.model.result import Result
-from bench.model.spec import Spec
+from bench.model.spec import Env, Spec
 from bench.session.launch import Launcher
 
 FEWEST_CALLS = 7
@@ -21,7 +21,8 @@ SCOUT_SECONDS = 10.0
 def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) -> dict[str, Facts]:
     """Find out how the steps of each script are recognized, unless that is known.
 
-    Results of the same script share what was found. A result whose script has no steps fails.
+    Results of the same script share what was found. A result whose script has no steps fails. Another failure may be
+    due to the backend or the environment, so results that differ in these do not share it.
 
     Args:
         launcher: Starts the processes.
@@ -38,8 +39,9 @@ def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) 
         if spec.script is None or result.failure is not None or result.recognition is not None:
             continue
         program = f"{spec.file} {spec.script.model_dump_json()} {spec.params}"
-        if program in known:
-            result.recognition, result.failure = known[program].recognition, known[program].failure
+        earlier = known.get(program)
+        if earlier is not None and (_is_of_script(earlier) or _place(earlier) == _place(result)):
+            result.recognition, result.failure = earlier.recognition, earlier.failure
             continue
         known[program] = result
         worker = launcher.start(result, scout_seconds=SCOUT_SECONDS, inspect=inspect)
@@ -54,6 +56,15 @@ def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) 
             if note not in result.notes:
                 result.notes.append(note)
     return seen
+
+
+def _is_of_script(result: Result) -> bool:
+    """Return whether what was found is due to the script alone."""
+    return result.failure is None or result.failure.kind == "workload"
+
+
+def _place(result: Result) -> tuple[str, Env | None]:
+    return result.spec.backend, result.spec.env
 
 
 def _without_a_step(hung: Failure, spec: Spec) -> Failure:

@@ -171,13 +171,19 @@ def _link_untracked(root: Path, worktree: Path, output: Path) -> None:
     listed = _git(root, "ls-files", "--others", "--directory", "--no-empty-directory", "-z") or ""
     for name in filter(None, listed.split("\0")):
         path = Path(name)
-        original, link = root / path, worktree / path
-        if (
-            "__pycache__" in path.parts
-            or output.is_relative_to(original)
-            or not link.parent.is_dir()
-            or os.path.lexists(link)
-        ):
-            continue
-        with suppress(OSError):  # if Windows does not allow links, the file is missing
-            link.symlink_to(original, target_is_directory=original.is_dir())
+        if "__pycache__" not in path.parts:
+            with suppress(OSError):  # if Windows does not allow links, the file is missing
+                (worktree / path).parent.mkdir(parents=True, exist_ok=True)
+                _link(root / path, worktree / path, output)
+
+
+def _link(original: Path, link: Path, output: Path) -> None:
+    """Link a file or folder, unless the worktree has it. A folder that contains the folder of results is made anew."""
+    if original == output:
+        return
+    if output.is_relative_to(original):
+        link.mkdir(exist_ok=True)
+        for entry in original.iterdir():
+            _link(entry, link / entry.name, output)
+    elif not os.path.lexists(link):
+        link.symlink_to(original, target_is_directory=original.is_dir())

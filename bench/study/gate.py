@@ -32,7 +32,7 @@ def gate(
         checkout.require_syntax(files[0], f"the base ({base})")
         checkout.require_syntax(files[1], "the head")
         results = run(files, raced, recorder).results
-        sides = [[result for result in results if result.spec.file == str(file)] for file in files]
+        sides = [[result for result in results if result.spec.file == str(file.resolve())] for file in files]
         outcome = Outcome.of(pair(sides), settings.threshold)
         if explain_slower and any(comparison.verdict == "slower" for comparison in outcome.comparisons):
             try:

@@ -130,6 +130,18 @@ def test_a_script_of_another_commit_cannot_change_the_data_that_git_does_not_tra
     assert [path.name for path in data.parent.iterdir()] == ["rows.csv"]
 
 
+def test_a_commit_without_a_folder_gets_the_untracked_files_in_it(repository: GitRepository, tmp_path: Path) -> None:
+    results = repository.folder / "data" / "results"
+    results.mkdir(parents=True)
+    (repository.folder / "data" / "rows.csv").write_text("1,2\n")
+    repository.commit({"assets/README": "", ".gitignore": "data/\n*.bin\n"})
+    (repository.folder / "assets" / "weights.bin").write_text("w")
+    with checkout.at(repository.folder, Path("sub/train.py"), "HEAD~1", "base", results) as program:
+        base = program.parent.parent
+        assert (base / "assets" / "weights.bin").read_text() == "w"
+        assert [path.name for path in (base / "data").iterdir()] == ["rows.csv"]
+
+
 def test_a_folder_has_no_counterpart_in_another_repository(repository: GitRepository, tmp_path: Path) -> None:
     other = GitRepository(tmp_path / "stranger")
     other.commit({"sub/train.py": SCRIPT})
