@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 def gate(
     program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="Script or workload file in a git repository.")],
     settings: RunSettings,
-    base: Annotated[str, typer.Option("--base", metavar="COMMIT", help="Commit to compare with, such as origin/main.")],
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base",
+            metavar="COMMIT",
+            help="Branch or commit to compare with, such as origin/main. The base is the commit at which the current "
+            "branch branched off it.",
+        ),
+    ],
     explain: Annotated[
         bool,
         typer.Option(

@@ -77,6 +77,16 @@ def commit_of(root: Path, reference: str) -> str:
     return commit
 
 
+def branch_point(root: Path, base: str, head: str) -> str:
+    """Return the commit at which a head branched off a base.
+
+    It is the base itself if the head contains all of it, if the base contains the head, or if this clone lacks the
+    commit.
+    """
+    found = _git(root, "merge-base", base, head)
+    return base if found in (None, head) else found
+
+
 def _is_shallow(root: Path) -> bool:
     return _git(root, "rev-parse", "--is-shallow-repository") == "true"
 

@@ -21,7 +21,10 @@ def gate(
 ) -> Outcome:
     """Race a program at two commits. The arguments, results and errors are those of `bench.api.gate`."""
     root = checkout.root_of(program)
-    commits = {"base": checkout.commit_of(root, base), "head": checkout.commit_of(root, "HEAD")}
+    tip, head = checkout.commit_of(root, base), checkout.commit_of(root, "HEAD")
+    commits = {"base": checkout.branch_point(root, tip, head), "head": head}
+    if commits["base"] != tip and recorder is not None:
+        recorder.tell(f"note: the base is {commits['base'][:12]}, where the current commit branched off {base}")
     checkout.require_clean(root)
     raced = settings.model_copy(update={"compare": True})
     with interruptible(), ExitStack() as stack:

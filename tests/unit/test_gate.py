@@ -142,6 +142,17 @@ def test_a_commit_without_a_folder_gets_the_untracked_files_in_it(repository: Gi
         assert [path.name for path in (base / "data").iterdir()] == ["rows.csv"]
 
 
+def test_the_base_is_the_commit_at_which_the_head_branched_off(repository: GitRepository) -> None:
+    start = repository.git("rev-parse", "HEAD")
+    repository.git("checkout", "--quiet", "-b", "change")
+    head = repository.commit({"sub/helper.py": "NUMBER = 3\n"})
+    repository.git("checkout", "--quiet", "main")
+    main = repository.commit({"sub/helper.py": "NUMBER = 4\n"})
+    assert checkout.branch_point(repository.folder, main, head) == start
+    assert checkout.branch_point(repository.folder, start, head) == start
+    assert checkout.branch_point(repository.folder, head, start) == head  # an older commit is checked out
+
+
 def test_a_folder_has_no_counterpart_in_another_repository(repository: GitRepository, tmp_path: Path) -> None:
     other = GitRepository(tmp_path / "stranger")
     other.commit({"sub/train.py": SCRIPT})
