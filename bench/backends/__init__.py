@@ -58,6 +58,7 @@ class Capabilities:
         tensor_cores: dtypes of matrix products that run on units that work best with sides that are multiples of 8,
             each with the lowest compute capability that has them. "tf32" is float32 with `--tf32`.
         xla: XLA can compile for the device.
+        distributes: several workers can train together on such devices (`tf.distribute`).
         computes: dtypes in which the device multiplies matrices.
         onednn: oneDNN's kernels can be switched on and off (`--onednn`).
         dtypes: dtype policies narrower than float32 that an explanation tries.
@@ -82,6 +83,7 @@ class Capabilities:
     telemetry: OpenSampler | None = None
     tensor_cores: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     xla: bool = True
+    distributes: bool = True
     computes: tuple[str, ...] = ("float32", "float64", "bfloat16", "float16")
     onednn: bool = False
     dtypes: tuple[str, ...] = ("mixed_float16", "mixed_bfloat16")

@@ -33,6 +33,7 @@ PLATFORMS = "Windows and WSL2, with Python 3.10"
 PLUGIN = "tensorflow-directml-plugin"
 CAPABILITIES = Capabilities(
     xla=False,  # the plug-in registers no compiler
+    distributes=False,  # its TensorFlow is built without NCCL
     computes=("float32", "float16"),
     dtypes=("mixed_float16",),
     hide={"DML_VISIBLE_DEVICES": "-1"},

@@ -107,6 +107,13 @@ def percent(share: float) -> str:
     return f"{value:.0f}%" if abs(value) >= 9.95 else f"{rounded(value, 2)}%"
 
 
+def share(value: Interval) -> str:
+    """Return a share in percent with its interval if that has bounds: "83% [82, 85]"."""
+    if value.low is None or value.high is None or value.high > WIDE * value.value:
+        return percent(value.value)
+    return f"{percent(value.value)} [{100 * value.low:.0f}, {100 * value.high:.0f}]"
+
+
 def signed_percent(share: float) -> str:
     """Return a difference in percent, with its sign."""
     return ("+" if share >= 0 else "") + percent(share)

@@ -91,7 +91,7 @@ def serve(
 
 
 def dismiss(port: int, count: int) -> None:
-    """Tell the other hosts that the study is over.
+    """Tell the other hosts that the study is over, unless another program uses the port.
 
     Args:
         port: the port to which they connect.
@@ -99,7 +99,7 @@ def dismiss(port: int, count: int) -> None:
     """
     deadline = time.monotonic() + DISMISS_SECONDS
     dismissed: set[int] = set()
-    with contextlib.suppress(TimeoutError), listen(port) as listener:
+    with contextlib.suppress(OSError), listen(port) as listener:
         while len(dismissed) < count:
             listener.settimeout(max(0.01, deadline - time.monotonic()))
             connection, _ = listener.accept()

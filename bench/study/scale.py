@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from bench import registry
+from bench import backends, registry
 from bench.analyse.samples import has_measurements
 from bench.analyse.scaling import is_size, scaling_of
 from bench.config.settings import RunSettings
@@ -264,6 +264,8 @@ def check_settings(settings: RunSettings) -> None:
     """
     if len(settings.backend) > 1:
         raise SettingsError("scale takes one backend", "Name one --backend, and compare the studies in a report.")
+    if not all(backends.capabilities(name).distributes for name in settings.backend):
+        raise SettingsError(f"scale does not support the backend {settings.backend[0]}", "Use --backend cpu or cuda.")
     for name in ("loop", "env", "vary", "full", "profile", "compare", "change"):
         if getattr(settings, name):
             raise SettingsError(f"scale does not take --{name}", "Use `devbench run` for it.")

@@ -13,7 +13,8 @@ import pytest
 from bench.machine import installed
 from bench.model.failure import Failure
 from bench.model.spec import Data, Spec, Threads, Workers
-from bench.worker.cluster import chief
+from bench.session import cluster_agent
+from bench.worker.cluster import arrivals, chief
 from bench.worker.cluster.chief import Cluster, gather
 from bench.worker.failure import ClusterError
 from bench.worker.protocol import ClusterRun, Start
@@ -141,6 +142,24 @@ def test_a_port_in_use_is_named() -> None:
 def test_a_name_that_does_not_resolve_is_named() -> None:
     failure = failure_of(start(free_port(), ["127.0.0.1", "worker-1.invalid"]))
     assert failure.message.startswith("the host of worker 1, worker-1.invalid, does not resolve")
+
+
+def test_the_name_of_a_pod_need_not_resolve_before_the_pod_has_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    failure = failure_of(start(free_port(), ["127.0.0.1", "worker-1.invalid"], wait_seconds=0.2))
+    assert failure.message == (
+        "worker 1 (worker-1.invalid) never came within 0.2 s: no address for worker-1.invalid, as if no node had room "
+        "for the pod"
+    )
+    problems = iter(["Name or service not known"])
+    monkeypatch.setattr(arrivals, "_unresolved", lambda host: next(problems, None))
+    cluster, _ = met(["127.0.0.1", "worker-1.invalid"], [1], lambda failure: None)
+    assert [peer.index for peer in cluster.peers] == [1]
+
+
+def test_a_port_that_another_program_took_does_not_hide_the_result() -> None:
+    with listen(0) as taken:
+        cluster_agent.dismiss(taken.getsockname()[1], 1)
 
 
 def test_workers_with_two_versions_of_tensorflow_do_not_begin() -> None:

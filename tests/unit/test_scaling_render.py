@@ -104,6 +104,17 @@ def test_a_study_in_which_one_worker_is_fastest_compares_it_with_nothing() -> No
     )
 
 
+def test_no_size_under_the_strategy_is_called_fastest_if_the_bare_worker_is() -> None:
+    study = scaling_study()
+    for workers in (1, 2, 4):
+        study = with_size(study, workers, speed_up=Interval(value=0.8, low=0.78, high=0.82))
+    shown = sentences(study)
+    assert (
+        "Fastest steps: one worker without a strategy. Every number of workers under the strategy is slower." in shown
+    )
+    assert "Fastest training" not in shown
+
+
 def test_an_unsettled_or_unknown_training_names_no_fastest_size() -> None:
     assert "The number of workers with the shortest training is not settled." in sentences(scaling_study(fastest=None))
     unknown = scaling_study(fastest=None)

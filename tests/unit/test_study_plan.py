@@ -12,6 +12,7 @@ from bench.config.settings import load
 from bench.errors import DataError, NotApplicable, SettingsError, UnknownName, UsageError
 from bench.model.plan import Group
 from bench.model.spec import Spec, Threads
+from bench.study import scale
 from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
@@ -265,3 +266,9 @@ def test_files_with_the_same_name_are_told_apart_by_their_folders(text: str, tmp
     assert [planned.spec.label for planned in group.planned][1].startswith("mine of head on cpu")
     (other,) = plan([files[0], program(tmp_path / "head", "yours.py")], load(compare=True))
     assert [planned.spec.checkout for planned in other.planned] == [None, None]
+
+
+def test_workers_need_a_backend_that_can_combine_their_gradients() -> None:
+    with pytest.raises(SettingsError, match="^scale does not support the backend directml$"):
+        scale.check_settings(load(backend=["directml"]))
+    scale.check_settings(load(backend=["cuda"]))

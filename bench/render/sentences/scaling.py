@@ -40,6 +40,9 @@ def _fastest(study: ScalingStudy) -> Iterator[str]:
             yield f"The number of {noun(study)}s with the shortest training is not settled."
         return
     fastest = f"Fastest training: {_workers(study, study.fastest)}"
+    if all(map(_is_slower, (size for size in study.sizes if size.speed_up))):
+        yield f"Fastest steps: {_alone(study)}. Every number of {noun(study)}s under the strategy is slower."
+        return
     size, alone = timed.get(study.fastest), timed.get(1)
     if size is None or size.training_seconds is None:
         yield f"{fastest}."
@@ -66,7 +69,7 @@ def _largest(study: ScalingStudy) -> Iterator[str]:
     """Say how fast the largest size is."""
     size = next((size for size in reversed(study.sizes) if size.workers > 1 and size.speed_up), None)
     if size is not None and size.speed_up is not None:
-        efficiency = f", an efficiency of {numbers.percent(size.efficiency.value)}" if size.efficiency else ""
+        efficiency = f", an efficiency of {numbers.share(size.efficiency)}" if size.efficiency else ""
         several = _workers(study, size.workers)
         yield f"{several} are {numbers.times(size.speed_up)} as fast as {_alone(study)}{efficiency}."
 

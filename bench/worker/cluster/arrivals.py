@@ -7,6 +7,7 @@ The others run on this machine, as processes that the first worker starts, or on
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import time
@@ -22,6 +23,9 @@ from bench.worker.rendezvous.ports import free_port, keep_alive, listen
 
 LONGEST_HELLO = 10.0
 """Seconds in which a host that connects must say which worker it has."""
+
+RESOLVE_SECONDS = 60.0
+"""Seconds in which the names of all hosts must resolve once all workers have arrived."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,12 @@ def _started(count: int, tensorflow: str) -> Iterator[Arrival]:
 
 
 def _arriving(run: ClusterRun, count: int) -> list[Arrival]:
-    """Wait for the other workers, which connect from other hosts."""
-    for index, host in enumerate(run.hosts):
-        _resolve(index, host)
+    """Wait for the other workers, which connect from other hosts.
+
+    A pod of Kubernetes has no address, and its name does not resolve, until it has a node.
+    """
+    if "KUBERNETES_SERVICE_HOST" not in os.environ:
+        _resolve_all(run, 0.0)
     arrived: dict[int, Arrival] = {}
     deadline = time.monotonic() + run.wait_seconds
     with _listener(run.port) as listener:
@@ -105,6 +112,11 @@ def _arriving(run: ClusterRun, count: int) -> list[Arrival]:
             if hello.index in arrived:  # it lost its connection and connects again
                 arrived[hello.index].close()
             arrived[hello.index] = Arrival(hello, connection)
+    try:
+        _resolve_all(run, RESOLVE_SECONDS)
+    except ClusterError:
+        _close(arrived.values())
+        raise
     return [arrived[index] for index in sorted(arrived)]
 
 
@@ -123,26 +135,39 @@ def _listener(port: int) -> socket.socket:
         ) from None
 
 
-def _resolve(index: int, host: str) -> None:
-    """Check that the name of a host resolves.
+def _resolve_all(run: ClusterRun, seconds: float) -> None:
+    """Check that the names of all hosts resolve within some seconds.
 
     Raises:
-        ClusterError: it does not.
+        ClusterError: one does not.
     """
+    deadline = time.monotonic() + seconds
+    for index, host in enumerate(run.hosts):
+        while (problem := _unresolved(host)) is not None:
+            if time.monotonic() >= deadline:
+                raise _error(
+                    f"the host of worker {index}, {host}, does not resolve: {problem}",
+                    "Check --hosts. In Kubernetes, the Service must publish addresses that are not ready.",
+                )
+            time.sleep(1.0)
+
+
+def _unresolved(host: str) -> str | None:
+    """Return why the name of a host does not resolve. None if it does."""
     try:
         socket.getaddrinfo(host, None)
     except OSError as error:
-        raise _error(
-            f"the host of worker {index}, {host}, does not resolve: {error.strerror}",
-            "Check --hosts. In Kubernetes, the Service must publish addresses that are not ready.",
-        ) from None
+        return error.strerror or str(error)
+    return None
 
 
 def _never_came(indexes: set[int], run: ClusterRun) -> ClusterError:
     names = " and ".join(f"worker {index} ({run.hosts[index]})" for index in sorted(indexes))
     minutes = f"{run.wait_seconds / 60:.0f} min" if run.wait_seconds >= 120 else f"{run.wait_seconds:.3g} s"
+    unknown = [run.hosts[index] for index in sorted(indexes) if _unresolved(run.hosts[index]) is not None]
+    why = f": no address for {' and '.join(unknown)}, as if no node had room for the pod" if unknown else ""
     return _error(
-        f"{names} never came within {minutes}",
+        f"{names} never came within {minutes}{why}",
         "Check that the same command runs on each host, and that each host reaches the first. In Kubernetes, "
         "`kubectl describe pod` says why a pod does not start. To wait longer, use --rendezvous-timeout.",
     )
