@@ -14,12 +14,16 @@ from bench.cli import completion
 from bench.cli.command import Json, build, json_requested, print_json
 from bench.model.loops import LOOPS
 from bench.registry.notebook import is_notebook
+from bench.registry.user_file import runnable
 from bench.render.text import entry
 from bench.version import install_command
 
 COLUMN = 19
 
-NO_FUNCTIONS = f"it defines none of the functions {', '.join(registry.RUNNABLE[:-1])} and {registry.RUNNABLE[-1]}"
+NO_FUNCTIONS = (
+    f"it defines none of the functions {', '.join(registry.RUNNABLE[:-1])} and {registry.RUNNABLE[-1]} that devbench "
+    "could call"
+)
 """The reason why a file is a script, as a clause."""
 
 SCRIPT_PARAMS: dict[str, dict[str, Any]] = {
@@ -59,7 +63,8 @@ def show(
             lines = [f"{name} is a {kind}{reason}.", f"Run it: devbench run {name}", "", *_params(document["params"])]
             typer.echo("\n".join(lines))
         else:
-            typer.echo("\n".join([*_workload(document), "", *_params(document["params"])]))
+            kind = [f"{name} is a workload: {document['reason']}."] if "reason" in document else []
+            typer.echo("\n".join([*kind, *_workload(document), "", *_params(document["params"])]))
         return
     documents = {
         "workloads": [workload(name) for name in registry.names()],
@@ -89,12 +94,19 @@ def described(name: str) -> dict[str, Any]:
         }
     from bench.registry.description import Resolved
 
-    inspection = registry.inspect_file(Path(name).expanduser())
+    file = Path(name).expanduser()
+    inspection = registry.inspect_file(file)
     constants: dict[str, Any] = {"CASES": inspection.cases}
     if isinstance(inspection.resolved, Resolved):
         resolved = inspection.resolved
         constants |= {"NOT_LOOPS": resolved.not_loops, "NOT_ON": resolved.not_on, "DATA": resolved.data}
-    return {**workload(name, inspection.offers, constants), "params": params(inspection.params)}
+    function, line = runnable(file) or ("", 0)
+    return {
+        **workload(name, inspection.offers, constants),
+        "script": False,
+        "reason": f"it defines `{function}` in line {line}",
+        "params": params(inspection.params),
+    }
 
 
 def workload(

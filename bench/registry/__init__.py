@@ -191,7 +191,8 @@ def inspect_file(
         raise WorkloadError(
             f"importing {file} took longer than {seconds:g} s",
             "Put the work into the protocol's functions. The top of the file should only import and define.\n"
-            "If the imports themselves take that long, raise the limit: --worker-timeout 10m",
+            "If the imports themselves take that long, raise the limit: --worker-timeout 10m"
+            + user_file.as_script(file),
         ) from error
     if process.returncode or not process.stdout.strip():
         last_lines = "\n".join(process.stderr.strip().splitlines()[-5:])

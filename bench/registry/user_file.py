@@ -20,7 +20,7 @@ from typing import Any
 from bench.errors import WorkloadError
 from bench.registry.notebook import is_notebook, read
 from bench.registry.program_errors import error_text
-from bench.registry.script import is_script
+from bench.registry.script import offered
 
 _SETTINGS = frozenset({"p", "ctx"})
 _ALL = frozenset({"p", "ctx", "model", "data", "inputs"})
@@ -99,7 +99,16 @@ def runs_as_script(file: Path) -> bool:
     Raises:
         WorkloadError: the file cannot be read, or is not Python.
     """
-    return is_notebook(file) or is_script(_parse(file), RUNNABLE)
+    return is_notebook(file) or runnable(file) is None
+
+
+def runnable(file: Path) -> tuple[str, int] | None:
+    """Return the first function of a file that makes it a workload, as its name and line. None if it is a script.
+
+    Raises:
+        WorkloadError: the file cannot be read, or is not Python.
+    """
+    return offered(_parse(file), file.parent, {name: FUNCTIONS[name] for name in RUNNABLE})
 
 
 def load(file: Path) -> ModuleType:
@@ -185,7 +194,7 @@ def _check_protocol(module: ModuleType, file: Path, tree: ast.Module) -> None:
     lines = {name: node.lineno for node in tree.body for name in _targets(node)}
 
     def protocol_error(name: str, message: str, hint: str) -> WorkloadError:
-        return WorkloadError(f"{file.name}, line {lines.get(name, 1)}: {message}", hint)
+        return WorkloadError(f"{file.name}, line {lines.get(name, 1)}: {message}", f"{hint}{as_script(file)}")
 
     for name in defined:
         function = getattr(module, name)
@@ -209,6 +218,15 @@ def _check_protocol(module: ModuleType, file: Path, tree: ast.Module) -> None:
         raise WorkloadError(f"{file.name} defines nothing to run", _RUNNABLE_HINT)
     if {"data", "inputs"} <= set(defined):
         raise protocol_error("inputs", "both `data` and `inputs` are defined", "Define only the one that feeds a step.")
+
+
+def as_script(file: Path) -> str:
+    """Return a line on how to run a file as a script. Empty if it is no module below the working folder."""
+    folder = Path.cwd().resolve()
+    parts = file.relative_to(folder).with_suffix("").parts if file.is_relative_to(folder) else ()
+    if not parts or not all(part.isidentifier() for part in parts):
+        return ""
+    return f"\nTo run the file as a script: devbench run -m {'.'.join(parts)}"
 
 
 def _targets(node: ast.stmt) -> list[str]:

@@ -254,6 +254,11 @@ def test_list_of_a_file_shows_the_loops_of_functions_that_it_imports(tmp_path: P
     listed = document(devbench("list", "./mine.py", "--json", cwd=tmp_path))["workload"]
     assert set(listed["loops"]) == {"as-written", "step", "host-batches", "resident", "fused"}
     assert listed["cases"] == ["one"]
+    assert (listed["script"], listed["reason"]) == (False, "it defines `step` in line 1")
+    (tmp_path / "helper.py").write_text("def step(x, y): ...\n")
+    failure = devbench("list", "./helper.py", cwd=tmp_path)
+    assert "`step` has an argument `x`, which devbench does not pass" in failure.stderr
+    assert "To run the file as a script: devbench run -m helper" in failure.stderr
 
 
 def test_list_follows_the_json_variable(tmp_path: Path) -> None:

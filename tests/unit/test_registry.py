@@ -238,6 +238,14 @@ SCRIPTS = {
     "a model from a function": "def build():\n    return object()\n\nmodel: object = build()\n",
     "a training at the top": "for epoch in range(1000):\n    pass\n",
     "a main guard": "def main(): ...\n\nif __name__ == '__main__':\n    def step(): ...\n    main()\n",
+    "a module named model": "import model\nnet = model.build()\n",
+    "a star import of a library": "from os.path import *\nfor n in range(3):\n    pass\n",
+    "a star import of a file": "from helpers_of_mine import *\nmain()\n",
+    "a counter": "for epoch in range(2):\n    step = epoch * 10\n",
+    "several targets": "lr, step = 0.1, 0\n",
+    "an argument": "import argparse\nargs = argparse.Namespace(model='a')\nmodel = args.model\n",
+    "an attribute of a model": "class model: ...\nmodel.rate = len\n",
+    "a helper with other parameters": "def model(x, w): ...\n\nif __name__ == '__main__':\n    model(1, 2)\n",
     "a method": "class Trainer:\n    def step(self): ...\n\nTrainer().step()\n",
 }
 
@@ -245,6 +253,7 @@ SCRIPTS = {
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_is_described_without_running_it(name: str, tmp_path: Path) -> None:
     trace = tmp_path / "ran"
+    write(tmp_path, "def main(): ...\n\ndef build(): ...\n", "helpers_of_mine.py")
     path = write(tmp_path, f"open({str(trace)!r}, 'w').close()\n{SCRIPTS[name]}")
     assert registry.is_script(path)
     resolved = registry.resolve(path)

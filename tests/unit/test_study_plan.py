@@ -269,6 +269,6 @@ def test_files_with_the_same_name_are_told_apart_by_their_folders(text: str, tmp
 
 
 def test_workers_need_a_backend_that_can_combine_their_gradients() -> None:
-    with pytest.raises(SettingsError, match="^scale does not support the backend directml$"):
+    with pytest.raises(SettingsError, match=r"^scale does not support the backend directml$"):
         scale.check_settings(load(backend=["directml"]))
     scale.check_settings(load(backend=["cuda"]))
