@@ -55,6 +55,8 @@ EXPECTED = {
     "train_on_batch_rest": Expected("train-on-batch", "full[", 50, (5,)),
     "train_on_batch_gan": Expected("train-on-batch", "combined.train_on_batch(", 40),
     "loop_eager": Expected("updates", "apply_gradients(", 60),
+    "loop_new_optimizer": Expected("updates", "apply_gradients(", 60),
+    "loop_folds": Expected("updates", "apply_gradients(", 90),
     "loop_eager_gan": Expected("updates", "apply_gradients(", 45),
     "loop_critic": Expected("updates", "    train_generator()", 30),
     "loop_function": Expected("updates", "        train_step(features", 80),

@@ -56,6 +56,10 @@ class EagerSteps:
             for names in {id(frame.f_globals): frame.f_globals for frame in frames}.values():  # modules that import it
                 names.update({name: changed for name, value in names.items() if value is function})
 
+    def forget_frames(self) -> None:
+        """Let go of the frames of first steps, which keep the objects of the script alive."""
+        self._first = {token: [] for token, frames in self._first.items() if not frames}
+
     def _frames(self) -> list[FrameType]:
         """Return the frames of the script that are being executed, the outermost first."""
         frames: list[FrameType] = []

@@ -6,6 +6,9 @@ An eager update is seen where it happens. An update in a graph is seen when the 
 from __future__ import annotations
 
 import functools
+import gc
+import itertools
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,8 +29,10 @@ class Updates:
 
     def __init__(self, seen: Observation) -> None:
         self._seen = seen
-        self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []  # the numbered optimizers, so that no later one gets the id of an earlier one
+        self._numbers: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._latest: dict[ScriptCall, tuple[weakref.ref[Any], str]] = {}  # the newest optimizer of each line
+        self._count = itertools.count()
+        self._replacing: set[ScriptCall] = set()  # lines whose newest optimizer has replaced the one before
         self.eager_steps = EagerSteps(seen)
         for kind, method in _update_methods(seen.tf):
             setattr(kind, method, self._apply(getattr(kind, method), method))
@@ -101,11 +106,28 @@ class Updates:
         return apply
 
     def _number(self, optimizer: Any) -> str:
-        """Return the number of an optimizer. They are numbered in the order in which the script first uses them."""
-        if id(optimizer) not in self._numbers:
-            self._numbers[id(optimizer)] = len(self._numbers)
-            self._kept.append(optimizer)
-        return str(self._numbers[id(optimizer)])
+        """Return the number of an optimizer. They are numbered in the order in which the script first uses them.
+
+        An optimizer that takes the place of one that no longer exists has the same number: the script makes a new one
+        in each step, or for each of several trainings.
+        """
+        number = self._numbers.get(optimizer)
+        if number is None:
+            line = self._seen.call("updates", type(optimizer).__name__)
+            before = self._latest.get(line)
+            if before is not None and (line in self._replacing or self._is_gone(before[0])):
+                self._replacing.add(line)
+                number = before[1]
+            else:
+                number = str(next(self._count))
+            self._numbers[optimizer], self._latest[line] = number, (weakref.ref(optimizer), number)
+        return number
+
+    def _is_gone(self, optimizer: weakref.ref[Any]) -> bool:
+        """Return whether an optimizer no longer exists. It refers to itself, so only a collection frees it."""
+        self.eager_steps.forget_frames()
+        gc.collect()
+        return optimizer() is None
 
 
 def _update_methods(tf: Any) -> Iterator[tuple[Any, str]]:
