@@ -83,6 +83,9 @@ def configure(tf: Any) -> str:
     if not tf.test.is_built_with_cuda():
         raise DeviceAbsent(f"no CUDA device: TensorFlow {tf.__version__} was built without CUDA", _cuda_checks.INSTALL)
     if not devices:
+        if (hidden := os.environ.get("CUDA_VISIBLE_DEVICES")) in ("", "-1"):
+            hint = "Leave out what sets it, in the program or in the environment, or use --backend cpu."
+            raise DeviceAbsent(f"CUDA_VISIBLE_DEVICES='{hidden}' hides all GPUs", hint)
         refuse("TensorFlow sees no GPU", checks())
         raise DeviceAbsent(
             f"TensorFlow {tf.__version__} sees no GPU, although the driver does",
@@ -119,7 +122,7 @@ def describe(tf: Any) -> Device:
     """Return the GPU with its memory, its compute capability and the versions of its drivers."""
     from bench.model.device import Device
 
-    device = tf.config.get_visible_devices("GPU")[0]
+    device = [*tf.config.get_visible_devices("GPU"), *tf.config.list_physical_devices("GPU")][0]  # a script may hide it
     details = tf.config.experimental.get_device_details(device)
     driver = _probe.cuda(_cuda_checks.LIBRARY)  # this process has loaded the driver already
     name = details.get("device_name")

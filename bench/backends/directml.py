@@ -92,7 +92,7 @@ def describe(tf: Any) -> Device:
     """Return the adapter and the version of the plug-in."""
     from bench.model.device import Device
 
-    device = tf.config.get_visible_devices("GPU")[0]
+    device = [*tf.config.get_visible_devices("GPU"), *tf.config.list_physical_devices("GPU")][0]  # a script may hide it
     return Device(
         name=tf.config.experimental.get_device_details(device).get("device_name"),
         plugin=installed.version(PLUGIN),

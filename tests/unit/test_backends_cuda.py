@@ -459,3 +459,14 @@ def test_the_cache_of_compiled_kernels_holds_all_of_them_unless_the_user_set_its
 def test_a_spec_without_tf32_turns_it_off_in_the_libraries_too() -> None:
     assert cuda.environment(spec(tf32=False))["NVIDIA_TF32_OVERRIDE"] == "0"
     assert "NVIDIA_TF32_OVERRIDE" not in cuda.environment(spec(tf32=True))
+
+
+@pytest.mark.parametrize("value", ["-1", ""])
+def test_a_program_that_hides_all_gpus_is_told_so(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    tf = SimpleNamespace(
+        config=SimpleNamespace(list_physical_devices=lambda kind: []),
+        test=SimpleNamespace(is_built_with_cuda=lambda: True),
+    )
+    with pytest.raises(DeviceAbsent, match=f"^CUDA_VISIBLE_DEVICES='{value}' hides all GPUs$"):
+        cuda.configure(tf)

@@ -176,6 +176,10 @@ def differences(tf: Any, spec: Spec, memory_asked: Mapping[str, Any]) -> list[st
         "threads within an operation": (threads.get_intra_op_parallelism_threads(), spec.threads.intra),
         "operations at a time": (threads.get_inter_op_parallelism_threads(), spec.threads.inter),
         "TF32": (tf.config.experimental.tensor_float_32_execution_enabled(), spec.tf32),
+        "visible GPUs": (
+            len(tf.config.get_visible_devices("GPU")),
+            int(backends.capabilities(spec.backend).gpu and bool(tf.config.list_physical_devices("GPU"))),
+        ),
         "dtype policy": (policy, "float32" if spec.dtype == "float64" and policy == "float32" else spec.dtype),
         "TF_ENABLE_ONEDNN_OPTS": (os.environ.get("TF_ENABLE_ONEDNN_OPTS"), "1" if spec.onednn else "0"),
         **variables,
