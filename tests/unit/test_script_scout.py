@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
 import pytest
 
 from bench.model.recognition import StepKind, StepSource
-from bench.worker.script.calls import ScriptCall, Updated
+from bench.worker.script.calls import ScriptCall, Updated, contains_training
 from bench.worker.script.scout import Scout, alternating, choose
+from bench.worker.timed_loop import Finished
 
 pytestmark = pytest.mark.once
 
@@ -44,6 +49,60 @@ def test_functions_of_one_name_are_told_apart_by_what_they_change(functions: int
     for step in range(40):
         scout.step(ScriptCall("updates", "train", "a.py", step % 2 + 1), 1, None, changed[step % functions])
     assert len(scout.sources) == loops
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr("bench.worker.script.scout.time", SimpleNamespace(perf_counter=lambda: self.now))
+
+
+INFERS = ScriptCall("model", "model", "a.py", 3)
+TRAINS = ScriptCall("updates", "SGD", "a.py", 9)
+
+
+@pytest.mark.parametrize(("may_train", "longest"), [(False, 30), (True, 300)])
+def test_the_scout_waits_longer_for_a_training_that_the_script_contains(
+    may_train: bool, longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    scout = Scout(10.0, None, lambda event: None, lambda: None)
+    scout.may_train = lambda: may_train
+    for clock.now in (100.0, 100.0 + longest - 1):
+        scout.step(INFERS, 1, None, None)
+    clock.now = 101.0 + longest
+    with pytest.raises(Finished):
+        scout.step(INFERS, 1, None, None)
+
+
+def test_the_time_for_a_training_starts_with_its_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    scout = Scout(10.0, None, lambda event: None, lambda: None)
+    scout.step(INFERS, 1, None, None)
+    for clock.now in (112.0, 121.0):
+        scout.step(TRAINS, 1, None, None)
+    clock.now = 123.0
+    with pytest.raises(Finished):
+        scout.step(TRAINS, 1, None, None)
+    assert [found.steps for found in scout.sources] == [3]
+
+
+@pytest.mark.parametrize(
+    ("text", "trains"),
+    [("model.fit(x, y)", True), ("optimizer.apply (grads)", True), ("model.predict(x)", False), ("fit = 3", False)],
+)
+def test_a_training_is_found_in_the_source_of_a_script(
+    text: str, trains: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("mine")
+    module.__file__ = str(tmp_path / "mine.py")
+    (tmp_path / "mine.py").write_text(text)
+    monkeypatch.setitem(sys.modules, "mine", module)
+    assert contains_training(lambda path: path == module.__file__) == trains
+    assert not contains_training(lambda path: False)
+    assert contains_training(lambda path: False, [text]) == trains
 
 
 def source(kind: StepKind, steps: int, planned: int | None = None) -> StepSource:

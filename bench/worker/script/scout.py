@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 INFERENCE_TIMES = 3.0
 """If nothing has trained so far, the scout waits this many times as long, because training may follow."""
 
+TRAINING_TIMES = 30.0
+"""If nothing has trained so far, but a line of the script would train, the scout waits this many times as long."""
+
 INSPECTION_TIMES = 3.0
 """If the inspector has sampled too few steps, the scout waits this many times as long."""
 
@@ -45,7 +48,7 @@ class Scout:
     """A sink that counts, until the script ends or enough is known.
 
     Args:
-        seconds: time after the first step until enough is known.
+        seconds: time after the first step that trains, or after the first step, until enough is known.
         watch: number of the loop that the user chose, from 1. None to choose the loop that trains most steps.
         send: sends an event to the parent.
         on_caught: is called if the script goes on after it was unwound. It does not return.
@@ -53,6 +56,7 @@ class Scout:
     Attributes:
         inspector: looks into the steps. None if nothing does.
         arguments: returns the arguments of the `tf.function` that was called last.
+        may_train: returns whether a line of the script would train.
         finished: whether enough is known.
         awaits_start: always true, because calls of `predict` and `evaluate` are counted.
     """
@@ -72,10 +76,12 @@ class Scout:
         self._fit_plans: dict[str, list[Any]] = {}
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
+        self._trains = False
         self._lock = threading.RLock()
         self._whole_calls: Counter[str] = Counter()  # calls of `predict` and `evaluate`
         self.inspector: StepInspector | None = None
         self.arguments: Callable[[], Arguments | None] = lambda: None
+        self.may_train: Callable[[], bool] = lambda: False
         self.finished = False
 
     @property
@@ -147,8 +153,11 @@ class Scout:
         if now >= self._next_report:
             self._next_report = now + PROGRESS_SECONDS
             self._send(PhaseStarted(phase="recognition"))
-        trains = any(source.trains for source in self._sources.values())
-        seconds = self._seconds * (1.0 if trains else INFERENCE_TIMES)
+        if not self._trains and any(source.trains for source in self._sources.values()):
+            self._trains, self._first = True, now
+        seconds = self._seconds * (1.0 if self._trains else INFERENCE_TIMES)
+        if not self._trains and now - self._first > seconds and self.may_train():
+            seconds = self._seconds * TRAINING_TIMES
         own = [source.token for source in self._sources.values() if source.trains and source.kind != "fit"]
         if own and self.inspector is not None and not self.inspector.knows(own):
             seconds *= INSPECTION_TIMES

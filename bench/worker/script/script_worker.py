@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -33,7 +34,7 @@ from bench.worker.protocol import (
     Trained,
 )
 from bench.worker.script import fit_data, fits, inference, sessions, settings
-from bench.worker.script.calls import Observation, in_script
+from bench.worker.script.calls import Observation, contains_training, in_script
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.nothing_recognized import NothingRecognized, no_steps
 from bench.worker.script.placement_step import StepPlacement
@@ -184,6 +185,9 @@ class ScriptWorker:
             root=Path(self.place.folder),
             exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
         )
+        if self.scout is not None:
+            cells = self.place.cells.values()
+            self.scout.may_train = functools.cache(lambda: contains_training(self.seen.is_program, cells))
         self.seen.running.inherit_in_threads()
         self.sources = Sources(self.place.file, self.seen.name_of)
         self.tracing = Tracing(self.sources)
