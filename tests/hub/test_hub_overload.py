@@ -15,6 +15,8 @@ from test_hub_runs import run
 from bench.hub.db import documents
 from bench.hub.db.database import Database
 from bench.hub.problems import Problem
+from bench.hub.web import threads
+from bench.hub.web.protocol import CONNECTIONS
 from bench.hub.web.threads import BESIDE_WRITES, THREADS
 from bench.render.charts.vega_process import VEGA
 
@@ -92,6 +94,25 @@ def test_pages_that_wait_for_their_charts_delay_neither_probes_nor_lists_nor_wri
             assert hub.send(measured("2", [0.1])) == "created"
             assert not any(page.done() for page in pages)
         assert {page.result().status for page in pages} == {200}
+
+
+def test_requests_that_wait_leave_connections_to_probes_and_writes(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sum(threads.MOST_WAITING.values()) + sum(THREADS.values()) < CONNECTIONS - 50
+    monkeypatch.setitem(threads.MOST_WAITING, "chart", 5)
+    hub.send(measured("1", [0.1, 0.11]))
+    with ThreadPoolExecutor(READERS) as pool:
+        with VEGA._lock:  # as if a chart took for ever
+            pages = [pool.submit(hub.request, "GET", "/results/1") for _ in range(READERS)]
+            refused = READERS - 5 - THREADS["chart"]
+            while sum(page.done() for page in pages) < refused:
+                pass
+            assert {page.result().status for page in pages if page.done()} == {503}
+            assert hub.request("GET", "/healthz").status == 200
+        statuses = [page.result().status for page in pages]
+    assert statuses.count(503) == refused
+    assert statuses.count(200) == READERS - refused
 
 
 @pytest.mark.essential

@@ -32,6 +32,10 @@ holds up a measurement while it waits. A reader waits for a page."""
 WAIT = 30.0
 """Seconds that a request may wait for a thread."""
 
+MOST_WAITING: dict[ThreadKind, int] = {"read": 250, "chart": 120, "metrics": 10}
+"""Maximum number of requests of some kinds that wait for a thread. A request that waits holds a connection. The rest of
+the connections (`bench.hub.web.protocol`) is for writes and probes."""
+
 ARRIVAL: ContextVar[float] = ContextVar("ARRIVAL")
 """When the request of this thread arrived, by `time.monotonic`."""
 
@@ -56,7 +60,7 @@ class RequestThreads:
         """Run work in a thread of a kind, and return its result.
 
         Raises:
-            Problem: all threads of this kind were busy for too long.
+            Problem: all threads of this kind were busy for too long, or too many requests wait for them.
         """
         with self._fewer_reads() if kind == "write" else nullcontext():
             return await self._run(kind, work)
@@ -80,16 +84,22 @@ class RequestThreads:
 
     async def _run(self, kind: ThreadKind, work: Callable[[], T]) -> T:
         limiter, owner = self._limiters[kind], object()
+        if limiter.statistics().tasks_waiting >= MOST_WAITING.get(kind, math.inf):
+            raise _busy()
         ARRIVAL.set(time.monotonic())
         with anyio.move_on_after(WAIT) as waiting:
             await limiter.acquire_on_behalf_of(owner)
         if waiting.cancelled_caught:
-            raise Problem(503, "busy", "the hub is busy", "Try again.", {"Retry-After": "5"})
+            raise _busy()
         WAITING.set(limiter.statistics().tasks_waiting)
         try:
             return await to_thread.run_sync(_started, work, limiter=self._unlimited)
         finally:
             limiter.release_on_behalf_of(owner)
+
+
+def _busy() -> Problem:
+    return Problem(503, "busy", "the hub is busy", "Try again.", {"Retry-After": "5"})
 
 
 def _started(work: Callable[[], T]) -> T:
