@@ -33,8 +33,9 @@ class HubSettings(base.Settings):
     root_path: UrlPath = Field("", description="Path under which a proxy serves the hub, such as /devbench.")
     allowed_hosts: Names = Field(
         (),
-        description="Names by which requests may address the hub, such as hub.example.org,*.example.net. Requests with "
-        "another name get status 400, which prevents DNS rebinding. Default: all names.",
+        description="Names by which requests may address the hub, besides localhost and IP addresses, such as "
+        "hub.example.org,*.example.net. Requests with another name get status 400, which prevents DNS rebinding. "
+        "Default: all names.",
     )
     tokens_file: Path | None = Field(
         None,

@@ -5,10 +5,11 @@ It is plain ASGI, so that event streams pass through without buffering.
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from collections.abc import Sequence
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -39,7 +40,7 @@ class Middleware:
         app: the application.
         metrics: counts its requests.
         root: path under which a proxy serves the hub. Requests may have it or not, because a proxy may strip it.
-        hosts: names of the hub that requests may use. All if empty.
+        hosts: names of the hub that requests may use, besides localhost and IP addresses. All if empty.
         private: whether reading needs a password, so that browsers must not store pages.
     """
 
@@ -76,7 +77,7 @@ class Middleware:
             await send(message)
 
         try:
-            app = self.app if scope["path"] in PROBES else self.guarded
+            app = self.app if scope["path"] in PROBES or _names_no_site(scope) else self.guarded
             await app(scope, receive, send_with_headers)
         finally:
             if not responded:
@@ -85,3 +86,14 @@ class Middleware:
     def _count(self, method: str, scope: Scope, status: int, start: float) -> None:
         route = getattr(scope.get("route"), "path", "none")
         self.metrics.count_request(method, route, status, time.perf_counter() - start)
+
+
+def _names_no_site(scope: Scope) -> bool:
+    """Return whether a request names localhost or an IP address. DNS rebinding needs a name that an attacker owns."""
+    host = Headers(scope=scope).get("host", "")
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name == "localhost"
+    return True

@@ -55,7 +55,12 @@ values does not concern runs. */}}
 {{- else }}
   value: /var/lib/devbench/hub.db
 {{- end }}
-{{- include "devbench.settings.env" (dict "prefix" "DEVBENCH_HUB_" "settings" .settings) }}
+{{- $settings := deepCopy .settings }}
+{{- if .settings.allowed_hosts }}{{/* runs, the watcher and the test use the name of the Service */}}
+{{- $own := printf "%s-hub.%s.svc" (include "devbench.fullname" $) $.Release.Namespace }}
+{{- $_ := set $settings "allowed_hosts" (printf "%s,%s" (include "devbench.written" .settings.allowed_hosts) $own) }}
+{{- end }}
+{{- include "devbench.settings.env" (dict "prefix" "DEVBENCH_HUB_" "settings" $settings) }}
 {{- end }}
 {{- end -}}
 
