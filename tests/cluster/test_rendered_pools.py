@@ -46,7 +46,10 @@ def test_a_pool_is_one_indexed_job_that_runs_one_workload_at_a_time() -> None:
         assert spec["backoffLimitPerIndex"] == 5
         assert "ttlSecondsAfterFinished" not in spec
         assert "suspend" not in spec
+        _, absent, failed = spec["podFailurePolicy"]["rules"]
         assert [rule["action"] for rule in spec["podFailurePolicy"]["rules"]] == ["Count", "FailJob", "FailIndex"]
+        assert absent["onExitCodes"] == {"containerName": "devbench", "operator": "In", "values": [3]}
+        assert failed["onExitCodes"] == {"operator": "NotIn", "values": [0]}  # of any container
         (container,) = spec["template"]["spec"]["containers"]
         assert container["args"] == ["run", "cifar", "mnist", "matmul", "--only", "$(JOB_COMPLETION_INDEX)"]
 

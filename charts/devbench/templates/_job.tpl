@@ -88,9 +88,8 @@ podFailurePolicy:
         containerName: devbench
         operator: In
         values: [3]
-    - action: FailIndex
+    - action: FailIndex # whichever container failed, an init container too
       onExitCodes:
-        containerName: devbench
         operator: NotIn
         values: [0]
 {{- end }}
