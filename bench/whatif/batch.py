@@ -9,8 +9,10 @@ from bench.whatif import Program, WhatIf
 
 FACTORS = (4, 16)
 
+LEARNING_RATE = "A training may then need another learning rate."
+
 ACTS_ON: frozenset[StepPart] = frozenset(STEP_PARTS)
-ADVICE = "Use a larger batch and adapt the learning rate."
+ADVICE = f"Use a larger batch. {LEARNING_RATE}"
 CAUSE = "batches that are too small"
 
 
@@ -24,7 +26,7 @@ def candidates(program: Program) -> Iterator[WhatIf]:
         size = batch * factor
         if rows is None or size <= rows:
             update = {"params": {**program.spec.params, "batch": size}}
-            advice = f"Use batches of {size} examples and adapt the learning rate."
+            advice = f"Use batches of {size} examples. {LEARNING_RATE}"
             yield WhatIf(f"batch {size}", f"--param batch={size}", CAUSE, update, factor, advice=advice)
 
 

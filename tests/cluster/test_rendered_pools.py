@@ -25,6 +25,7 @@ from bench.config.settings import load
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("go"), pytest.mark.timeout(1800)]
 
+
 def test_a_hub_with_allowed_hosts_accepts_the_runs_of_its_own_release() -> None:
     for hosts in (["hub.example.org", "*.example.net"], "hub.example.org,*.example.net"):
         rendered = render(values={"hub": {"settings": {"allowed_hosts": hosts}}})

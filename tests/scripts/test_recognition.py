@@ -79,6 +79,7 @@ EXPECTED = {
     "fit_text": Expected("fit", ".fit(", 40),
     "loop_mirrored": Expected("updates", "train_step(inputs)", 60),
     "loop_accumulate": Expected("updates", "        update()", 40),
+    "loop_accumulate_function": Expected("updates", "train(x[", 30),
     "loop_while": Expected("updates", "train(tf.constant(25))", 250),
     "loop_class": Expected("updates", "self.train_step(features, labels)", 80),
     "loop_reinforce": Expected("updates", "apply_gradients(", 40),

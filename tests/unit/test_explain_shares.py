@@ -17,6 +17,7 @@ from bench.analyse.explain.utilization import bound
 from bench.model.explanation import Finding
 from bench.model.facts import Facts
 from bench.model.placement import Operation, Placement
+from bench.model.recognition import Recognition, StepSource
 from bench.model.result import Result
 from bench.model.roofline import Roofline
 from bench.render.report.document import Table
@@ -53,6 +54,14 @@ def test_the_share_of_a_cause_that_the_next_level_lacks_is_the_part_between_the_
     cost = finding([inspected("as-written", 0.010, **facts), inspected("step", 0.004)], cause)
     assert cost.share == pytest.approx(0.6, rel=0.02)
     assert cost.evidence.endswith("as-written minus step is 60% of the step")
+
+
+def test_the_advice_for_reads_depends_on_whether_the_steps_train() -> None:
+    level = inspected("as-written", 0.010, **READS)
+    for kind, advice in (("updates", "Read the loss every 100 steps"), ("model", "Read the outputs of many steps")):
+        source = StepSource(kind=kind, name="model", file="a.py", line=3, token="", steps=90)  # type: ignore[arg-type]
+        level.recognition = Recognition(chosen=source, ended=True, seconds=1.0)
+        assert finding([level, inspected("step", 0.004)], "per-step synchronization").fix.startswith(advice)
 
 
 def test_the_share_of_a_cause_is_measured_at_the_first_level_without_it() -> None:

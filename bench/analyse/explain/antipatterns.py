@@ -24,11 +24,15 @@ def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     reads = merged_facts(samples).host_reads
     if reads and reads.per_step >= 0.5:
         count = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
+        trains = base.recognition is None or base.recognition.chosen.trains
+        advice = (
+            "Read the loss every 100 steps or once per epoch." if trains else "Read the outputs of many steps at once."
+        )
         yield Finding(
             cause="per-step synchronization",
             sentence=f"Python reads {count} back after each step{named_lines(base, reads.lines, reads.elsewhere)}.",
             evidence="calls of .numpy(), float() and similar, counted in a few steps",
-            fix="Read the loss every 100 steps or once per epoch. Each read waits for the device.",
+            fix=f"{advice} Each read waits for the device.",
             share=share_of(samples, "read"),
             estimated=True,
         )

@@ -106,7 +106,7 @@ class Sink(Protocol):
 
         Args:
             call: the line that ran them.
-            steps: number of steps.
+            steps: number of steps. 0 if the call is a part of the next step.
             value: what the call returned.
             model: holds the variables that the call changed, as `trainable_variables`. None if it changed none.
         """

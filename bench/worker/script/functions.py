@@ -38,7 +38,7 @@ class Functions:
 
     def __init__(self, seen: Observation) -> None:
         self._seen = seen
-        self._optimizers: weakref.WeakKeyDictionary[Any, list[tuple[Any, int]]] = weakref.WeakKeyDictionary()
+        self._optimizers: weakref.WeakKeyDictionary[Any, list[tuple[Any, int | None]]] = weakref.WeakKeyDictionary()
         self.graph_steps: dict[str, ScriptCall] = {}
         kind = type(seen.tf.function(lambda: None))
         kind.__call__ = self._observed(kind.__call__)
@@ -151,12 +151,15 @@ class Functions:
 
         return get_concrete_function
 
-    def _counts(self, function: Any) -> list[int]:
-        """Return how many updates each optimizer of a function has made."""
+    def _counts(self, function: Any) -> list[int | None]:
+        """Return how many updates each optimizer of a function has made. None for one that does not count."""
         return [_iterations(optimizer) for optimizer, _ in self._optimizers.get(function, ())]
 
-    def _steps(self, function: Any, before: list[int]) -> int:
-        """Return the steps that a call of a function ran: the fewest updates by one of its optimizers, at least 1.
+    def _steps(self, function: Any, before: list[int | None]) -> int:
+        """Return the steps that a call of a function ran: the fewest updates by one of its optimizers.
+
+        It is 0 if the call only accumulated gradients. It is 1 if no optimizer counts, or if one that scales the loss
+        may have left out an update whose gradients were not finite.
 
         Args:
             function: the function.
@@ -164,8 +167,10 @@ class Functions:
         """
         traced = [count for _, count in self._optimizers.get(function, ())]
         starts = before + traced[len(before) :]  # the call itself traced the others
-        made = [end - start for start, end in zip(starts, self._counts(function), strict=True)]
-        return min((count for count in made if count > 0), default=1)
+        pairs = zip(starts, self._counts(function), strict=True)
+        made = [end - start for start, end in pairs if start is not None and end is not None]
+        scales = any("LossScale" in type(optimizer).__name__ for optimizer, _ in self._optimizers.get(function, ()))
+        return min((count for count in made if count > 0), default=0 if made and not scales else 1)
 
 
 def _add_variables(function: Any, variables: list[Any]) -> None:
@@ -173,12 +178,12 @@ def _add_variables(function: Any, variables: list[Any]) -> None:
     known += [variable for variable in variables if all(variable is not other for other in known)]
 
 
-def _iterations(optimizer: Any) -> int:
-    """Return how many updates an optimizer has made. 0 if it does not count."""
+def _iterations(optimizer: Any) -> int | None:
+    """Return how many updates an optimizer has made. None if it does not count."""
     try:
         return int(optimizer.iterations.numpy())
     except Exception:  # it does not count, or its counter is not there yet
-        return 0
+        return None
 
 
 def _concrete_kinds(tf: Any) -> Iterator[Any]:

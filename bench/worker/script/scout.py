@@ -132,10 +132,10 @@ class Scout:
         source.steps += steps
         if source.steps_per_call != steps:
             source.steps_per_call = None
-        if source.kind in ("updates", "train-on-batch"):
+        if source.kind in ("updates", "train-on-batch") and steps:
             before = self._updates.pop()[1] if self._updates and self._updates[-1][0] == token else 0
             self._updates.append((token, before + steps))
-        if self.inspector is not None and call.kind != "fit":
+        if self.inspector is not None and call.kind != "fit" and steps:
             self.inspector.step(token, steps, source.trains, self.arguments())
         self._check_time()
 

@@ -88,7 +88,7 @@ class Watch:
 
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
         """Count a step, if the call is the target. Several threads may make its steps."""
-        if call.token == self._token:
+        if call.token == self._token and steps:
             with self._lock:
                 self._step(steps, value, model)
 
