@@ -7,7 +7,7 @@ import io
 import os
 import runpy
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -97,6 +97,10 @@ class KeptLines(io.TextIOBase):
             self.last.append(line)
 
 
+MOST_ANSWERS = 100
+"""How many calls of `input` in one line get an empty line. A script may ask until it gets a certain answer."""
+
+
 class ScriptProgram:
     """A script that is about to run.
 
@@ -118,6 +122,7 @@ class ScriptProgram:
         self._folder = Path(place.folder)
         self._cells = place.cells
         self._note = note
+        self._asked: Counter[str] = Counter()
 
     def run(self) -> int:
         """Run it to its end. Return its exit code: 0 if it set none, 1 if it ended with `sys.exit(MESSAGE)`.
@@ -164,5 +169,9 @@ class ScriptProgram:
         frame = sys._getframe(1)
         print(prompt, end="", flush=True)
         where = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
-        self._note(f"The script asked for input in {where}, and devbench answered with an empty line.")
+        self._asked[where] += 1
+        if self._asked[where] == 1:
+            self._note(f"The script asked for input in {where}, and devbench answered with an empty line.")
+        if self._asked[where] > MOST_ANSWERS:
+            raise EOFError(f"the script asks for input again and again in {where}, but devbench has no keyboard")
         return ""
