@@ -36,8 +36,9 @@ def import_from_own_checkout(program: Path, copy_root: Path | None = None) -> No
         """Return a place in the program's checkout. None if there is no such place."""
         if not Path(place).is_absolute() or Path(place).resolve() in (BENCH, BENCH.parent):
             return place
-        other = git_worktree.top(Path(place))
-        if other is None or other == own or not (other / file).is_file():
+        folders = (Path(place), *Path(place).parents)  # the place may be in a submodule
+        other = next((each for each in folders if (each / ".git").exists() and (each / file).is_file()), None)
+        if other is None or other == own:
             return place
         found = own / Path(place).relative_to(other)
         if copy_root is not None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted, NotApplicable
@@ -63,10 +66,15 @@ def bisect(
 
 
 def _begun(chain: list[str], state: Path | None) -> Bisection:
-    """Return the bisection of a chain, with the decided races of an earlier search of the same chain."""
+    """Return the bisection of a chain, with the decided races of an earlier search of the same chain.
+
+    A file of another version of devbench, or one that is damaged, does not count.
+    """
     if state is not None and state.exists():
-        known = Bisection.model_validate_json(state.read_text(encoding="utf-8"))
-        if known.chain == chain:  # what was skipped or undecided may have another outcome now
+        known = None
+        with suppress(ValidationError):
+            known = Bisection.model_validate_json(state.read_text(encoding="utf-8", errors="replace"))
+        if known is not None and known.chain == chain:  # what was skipped or undecided may have another outcome now
             decided = [race for race in known.races if race.verdict in ("good", "bad")]
             return known.model_copy(update={"races": decided})
     return Bisection(chain=chain)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from bench.analyse.compare import compare
 from bench.config.settings import RunSettings
-from bench.errors import NotApplicable, SettingsError, UsageError
+from bench.errors import NotApplicable, OutputError, SettingsError, UsageError
 from bench.model.bisection import Found, Race
 from bench.model.result import Result
 from bench.study import checkout, made_envs
@@ -25,7 +25,7 @@ Measure = Callable[[Sequence[str | Path], RunSettings], Sequence[Result]]
 PRE = re.compile(r"(a|b|rc|dev)\d")
 """What a version that is a pre-release contains."""
 
-PINNED = re.compile(r"(?P<package>[A-Za-z0-9._-]+)==(?P<version>\S+)")
+PINNED = re.compile(r"(?P<package>[A-Za-z0-9._-]+)(?P<extras>\[[A-Za-z0-9._,-]+\])?==(?P<version>\S+)")
 
 
 class Chain(Protocol):
@@ -59,7 +59,9 @@ def chain(program: str, good: str, bad: str, settings: RunSettings, measure: Mea
         bounds = [end["version"] for end in ends if end]
         available = released(packages[0], made_envs.chosen_python(more), pre=any(map(PRE.search, bounds)))
         versions = between(bounds, available, packages[0])
-        return Versions([f"{packages[0]}=={version}" for version in versions], program, settings, measure, more)
+        extras = ends[1]["extras"] or "" if ends[1] else ""
+        names = [f"{packages[0]}{extras}=={version}" for version in versions]
+        return Versions(names, program, settings, measure, more)
     if any(ends):
         raise UsageError(
             f"--good {good} and --bad {bad} mix a version and a commit", "Name two versions, or two commits."
@@ -93,11 +95,12 @@ def released(package: str, python: str | None = None, pre: bool = False) -> list
 
 
 def between(ends: Sequence[str], versions: Sequence[str], package: str) -> list[str]:
-    """Return the versions from one end to the other.
+    """Return the versions from one end to the other. An end may lack the last ".0" of its version.
 
     Raises:
         UsageError: an end is not among them, or the ends are in the wrong order.
     """
+    ends = [f"{end}.0" if end not in versions and f"{end}.0" in versions else end for end in ends]
     for end in ends:
         if end not in versions:
             nearest = ", ".join(versions[-5:])
@@ -164,7 +167,7 @@ def _raced(name: str, against: str, measure: Callable[[], Sequence[Result]], thr
     """Race, and return what the race showed. What does not run is skipped."""
     try:
         results = measure()
-    except NotApplicable:  # of the command, not of one version
+    except (NotApplicable, OutputError):  # of the command, not of one version
         raise
     except UsageError as error:
         return _skipped(name, against, error.message, start)

@@ -7,13 +7,15 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bench.errors import UsageError
 from bench.signals import uninterrupted
 
 UNSHALLOW = "Fetch the history: git fetch --unshallow. In actions/checkout, set fetch-depth: 0."
+
+SUBMODULES = "If a submodule lacks the commit, fetch it: git submodule update --init --recursive"
 
 PREFIX = "devbench-checkout-"
 """Start of the names of the folders that hold worktrees."""
@@ -164,16 +166,39 @@ def at(root: Path, program: Path, commit: str, name: str, output: Path) -> Itera
         )
     with tempfile.TemporaryDirectory(prefix=PREFIX) as scratch:
         folder = Path(scratch).resolve() / name
-        try:
-            with uninterrupted():
-                done = _run(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
-            if done.returncode:
-                raise UsageError(f"git cannot check out {commit[:12]}: {_last_line(done.stderr)}")
+        with _worktree(root, folder, commit):
             _link_untracked(root, folder, output.resolve())
             yield folder / file
-        finally:
-            with uninterrupted():
-                _git(root, "worktree", "remove", "--force", str(folder))
+
+
+@contextmanager
+def _worktree(root: Path, folder: Path, commit: str) -> Iterator[None]:
+    """Check out a commit, with the submodules that the current checkout has, and remove it at the end.
+
+    Raises:
+        UsageError: git cannot check it out.
+    """
+    try:
+        with uninterrupted():
+            done = _run(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
+        if done.returncode:
+            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {_last_line(done.stderr)}", SUBMODULES)
+        with ExitStack() as stack:
+            for path, own in _submodules(root, commit):
+                stack.enter_context(_worktree(root / path, folder / path, own))
+            yield
+    finally:
+        with uninterrupted():
+            _git(root, "worktree", "remove", "--force", str(folder))
+
+
+def _submodules(root: Path, commit: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the commit of each submodule of a commit that the current checkout has."""
+    for entry in filter(None, (_git(root, "ls-tree", "-r", "-z", commit) or "").split("\0")):
+        fields, _, path = entry.partition("\t")
+        mode, _, own = fields.split(" ")
+        if mode == "160000" and (root / path / ".git").exists():
+            yield path, own
 
 
 def _link_untracked(root: Path, worktree: Path, output: Path) -> None:

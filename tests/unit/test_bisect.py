@@ -13,6 +13,7 @@ from bench.config.settings import RunSettings
 from bench.errors import SettingsError, UsageError
 from bench.model.bisection import Bisection, Found, Race
 from bench.model.interval import Interval
+from bench.study.bisect import _begun
 from bench.study.bisect_chains import between, chain, released
 from bench.study.bisect_search import NotSlower, Search
 from benchmarks.changes import PACKAGE, wheel
@@ -127,6 +128,7 @@ def test_ends_without_a_verdict_are_refused() -> None:
 def test_versions_lie_between_the_ends_in_the_order_of_the_index() -> None:
     versions = ["1.8", "1.9", "1.10", "2.0"]
     assert between(["1.9", "2.0"], versions, "it") == ["1.9", "1.10", "2.0"]
+    assert between(["1.9", "2"], versions, "it") == ["1.9", "1.10", "2.0"]
     with pytest.raises(UsageError, match=r"it 2\.0 is not older than 1\.9"):
         between(["2.0", "1.9"], versions, "it")
     with pytest.raises(UsageError, match=r"it 1\.7 is not available"):
@@ -153,3 +155,9 @@ def test_the_index_of_pip_is_asked_for_the_versions(tmp_path: Path, monkeypatch:
 def test_ends_of_different_kinds_are_refused(good: str, bad: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         chain("train.py", good, bad, RunSettings(), lambda programs, settings: [])
+
+
+@pytest.mark.parametrize("text", ["{", '{"chain": ["a", "b"], "of": "another version"}'])
+def test_a_file_of_another_version_starts_the_search_over(text: str, tmp_path: Path) -> None:
+    (tmp_path / "it.json").write_text(text)
+    assert _begun(["a", "b"], tmp_path / "it.json") == Bisection(chain=["a", "b"])

@@ -142,6 +142,21 @@ def test_a_commit_without_a_folder_gets_the_untracked_files_in_it(repository: Gi
         assert [path.name for path in (base / "data").iterdir()] == ["rows.csv"]
 
 
+def test_a_commit_has_its_submodules(repository: GitRepository, tmp_path: Path) -> None:
+    library = GitRepository(tmp_path / "library")
+    library.commit({"parts.py": "NUMBER = 1\n"})
+    allowed = ("-c", "protocol.file.allow=always")
+    repository.git(*allowed, "submodule", "--quiet", "add", str(library.folder), "libs/parts")
+    repository.commit({})
+    library.commit({"parts.py": "NUMBER = 2\n"})
+    repository.git(*allowed, "submodule", "--quiet", "update", "--remote")
+    repository.commit({})
+    with checkout.at(repository.folder, Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results") as program:
+        assert (program.parent.parent / "libs" / "parts" / "parts.py").read_text() == "NUMBER = 1\n"
+    assert "\n" not in repository.git("worktree", "list")
+    assert "\n" not in repository.git("-C", "libs/parts", "worktree", "list")
+
+
 def test_the_base_is_the_commit_at_which_the_head_branched_off(repository: GitRepository) -> None:
     start = repository.git("rev-parse", "HEAD")
     repository.git("checkout", "--quiet", "-b", "change")
