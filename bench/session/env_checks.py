@@ -8,11 +8,15 @@ from pathlib import Path
 
 from bench.errors import SettingsError
 from bench.machine import python_env, system
+from bench.machine.checks import NEWEST_PYTHON, OLDEST_PYTHON
 from bench.model.check import Check, run_check
 from bench.session import worker_packages
 
 SECONDS = 300.0
 """Time limit for importing TensorFlow, in seconds."""
+
+TENSORFLOWS = (10, *range(16, 22))
+"""Minor versions of TensorFlow 2 that workers support."""
 
 
 def checks(name: str, path: Path) -> Iterator[Check]:
@@ -27,13 +31,24 @@ def checks(name: str, path: Path) -> Iterator[Check]:
     except SettingsError as error:
         yield Check("environment", "FAIL", error.message, error.hint)
         return
-    yield Check(
-        "environment",
-        "PASS",
-        f"Python {env.version}, TensorFlow {env.tensorflow or 'of an unknown version'}, {len(env.packages)} packages",
+    detail = (
+        f"Python {env.version}, TensorFlow {env.tensorflow or 'of an unknown version'}, {len(env.packages)} packages"
     )
+    if _is_supported(env):
+        yield Check("environment", "PASS", detail)
+    else:
+        fix = "Workers may fail. devbench supports Python 3.10 to 3.13 with TensorFlow 2.10 or 2.16 to 2.21."
+        yield Check("environment", "WARN", f"{detail}: not supported", fix)
     yield from run_check("packages for devbench", lambda: _packages(env))
     yield from run_check("TensorFlow", lambda: _tensorflow(env))
+
+
+def _is_supported(env: python_env.PythonEnv) -> bool:
+    python = tuple(map(int, env.version.split(".")[:2]))
+    major, _, rest = (env.tensorflow or "").partition(".")
+    minor = rest.partition(".")[0]
+    known = major == "2" and minor.isdigit()
+    return OLDEST_PYTHON <= python <= NEWEST_PYTHON and (not known or int(minor) in TENSORFLOWS)
 
 
 def _packages(env: python_env.PythonEnv) -> Iterator[Check]:

@@ -12,7 +12,7 @@ from bench.config.settings import RunSettings
 from bench.errors import SettingsError
 from bench.machine import python_env, user_cache, uv
 from bench.machine.installed import tensorflow
-from bench.session import worker_packages
+from bench.session import env_checks, worker_packages
 from bench.study import made_envs
 from bench.study.plan import groups
 
@@ -134,3 +134,17 @@ def test_a_folder_of_the_cache_that_is_not_complete_is_removed(tmp_path: Path) -
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("python", "tensorflow_version", "status"),
+    [("3.12.3", "2.20.0", "PASS"), ("3.10.1", "2.10.1", "PASS"), ("3.11.2", "2.15.0", "WARN"),
+     ("3.14.0", "2.21.0", "WARN"), ("3.12.3", "2.22.0rc1", "WARN"), ("3.12.3", None, "PASS")],
+)  # fmt: skip
+def test_doctor_warns_about_versions_that_workers_do_not_support(
+    python: str, tensorflow_version: str | None, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = {"tensorflow": tensorflow_version} if tensorflow_version else {}
+    env = python_env.PythonEnv("it", sys.executable, python, "", packages)
+    monkeypatch.setattr(python_env, "read", lambda name, path: env)
+    assert next(env_checks.checks("it", tmp_path)).status == status
