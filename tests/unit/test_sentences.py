@@ -8,11 +8,12 @@ from synthetic import killed, measured, misplaced
 from bench.analyse.compare import compare
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_as_group
+from bench.model.comparison import Difference
 from bench.model.failure import Failure
 from bench.model.result import Result, Summary
 from bench.render.labels import common_label, short_labels
 from bench.render.report.result_set import ResultSet
-from bench.render.sentences.comparison import summary, verdict
+from bench.render.sentences.comparison import difference, summary, verdict
 from bench.render.sentences.result import outcome
 
 pytestmark = pytest.mark.once
@@ -143,3 +144,10 @@ def test_a_common_label_contains_what_the_results_have_in_common() -> None:
     assert common_label([measured("1", [0.1]), measured("2", [0.1], backend="cuda")]) == "cifar, as-written"
     cases = [measured("1", [0.1], case="a"), measured("2", [0.1], case="b")]
     assert common_label(cases) == "cifar on cpu, as-written"
+
+
+def test_a_long_list_of_packages_is_cut() -> None:
+    names = [f"{letter} 1" for letter in "abcdefg"]
+    packages = Difference(name="packages", base=", ".join(names), other="a 2, b 2", kind="context")
+    assert difference(packages, 5) == "differs: packages: a 1, b 1, c 1, d 1, e 1 and 2 more vs. a 2, b 2"
+    assert difference(packages, 6) == difference(packages)  # "and 1 more" would not be shorter

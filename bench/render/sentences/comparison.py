@@ -141,10 +141,23 @@ def _epochs(interval: Interval) -> str:
     return f"{value} [{numbers.rounded(interval.low, 2)}, {numbers.rounded(interval.high, 2)}] {unit}"
 
 
-def difference(aspect: Difference) -> str:
-    """Return one difference with both values, and why it makes a comparison unfair if it does."""
-    values = f"{aspect.name}: {_value(aspect.base)} vs. {_value(aspect.other)}"
+def difference(aspect: Difference, most: int | None = None) -> str:
+    """Return one difference with both values, and why it makes a comparison unfair if it does.
+
+    Args:
+        aspect: the difference.
+        most: how many entries of a list, such as packages, to name. Default: all.
+    """
+    values = f"{aspect.name}: {_first(_value(aspect.base), most)} vs. {_first(_value(aspect.other), most)}"
     return f"unfair: {values}: {aspect.reason}" if aspect.kind == "unfair" else f"differs: {values}"
+
+
+def _first(text: str, most: int | None) -> str:
+    """Return the first entries of a list, and how many more there are."""
+    entries = text.split(", ")
+    if most is None or len(entries) <= most + 1:
+        return text
+    return f"{', '.join(entries[:most])} and {len(entries) - most} more"
 
 
 def _value(value: Any) -> str:

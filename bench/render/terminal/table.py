@@ -35,6 +35,9 @@ LABELS = 26
 BRIEF_LABELS = 20
 """Characters of the column of labels."""
 
+NAMED = 5
+"""How many packages that differ are named, unless all figures are asked for."""
+
 STYLES = {"failure": "red", "warning": "yellow", "note": ""}
 PREFIXES = {"failure": "failed: ", "warning": "warning: ", "note": "note: "}
 
@@ -138,11 +141,13 @@ def _verdicts(
             yield Text(wrapped(sentences.verdict(comparison, label_of), width), "bold")
             lines = sentences.details(comparison, label_of, brief=not verbose)
             packages = any(difference.name == PYTHON_ENVIRONMENT for difference in comparison.differences)
-            lines += [
-                sentences.difference(difference)
+            shown = [
+                difference
                 for difference in comparison.differences
                 if difference.name == FIRST_LOSSES or (packages and difference.kind == "context")
             ]
+            shown.sort(key=lambda difference: difference.name.startswith("packages"))  # the long lists come last
+            lines += [sentences.difference(difference, None if verbose else NAMED) for difference in shown]
         yield from (Text(wrapped(line, width, 2)) for line in lines)
     if comparisons and not all(result.interleaved for result in group):
         yield Text(wrapped("Memory cannot hold all workers of a trial at once, so whole processes alternated.", width))
