@@ -184,12 +184,13 @@ def results(warm_server: WarmServer | None) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def ratios(warm_server: WarmServer | None) -> dict[str, Any]:
+def work(warm_server: WarmServer | None) -> dict[str, Any]:
     """Ratios of the CPU time of four times the work to that of the work. Each time is the shortest of several rounds.
 
     The CPU time is that of all threads. Other processes on a busy machine lengthen wall time. They also lengthen CPU
     time, by up to 80% on a shared core, but never shorten it. So a round runs the smaller work four times, which gives
-    both the same chance of a quiet moment, and rounds continue while the ratio is implausible.
+    both the same chance of a quiet moment, and rounds continue while the ratio is implausible. Also the dtypes of the
+    indexes by which the loop `fused` takes its batches.
     """
     return run_script(
         """
@@ -234,6 +235,7 @@ def ratios(warm_server: WarmServer | None) -> dict[str, Any]:
     from bench.study.plan import plan
     from bench.worker.rig import Rig
     from bench.config.settings import load as settings
+    indexes = set()
     for name, params in (("matmul", {"n": 300}), ("dense-inference", {})):
         for xla in ("off", "on"):
             (group,) = plan([name], settings(loop="fused", xla=xla, param=params))
@@ -243,6 +245,9 @@ def ratios(warm_server: WarmServer | None) -> dict[str, Any]:
             if rig.has("model"):
                 rig.model = rig.call("model")
             many, _ = fused_function(rig)
+            graph = many.get_concrete_function(tf.constant(0, tf.int64), tf.constant(1)).graph.as_graph_def()
+            nodes = [node for part in graph.library.function for node in part.node_def]
+            indexes |= {tf.dtypes.as_dtype(n.attr["Tindices"].type).name for n in nodes if n.op == "GatherV2"}
             few = 60 if name == "matmul" else 300
             counts = [tf.constant(few), tf.constant(4 * few)]
             many(tf.constant(0, tf.int64), counts[0])
@@ -266,16 +271,21 @@ def ratios(warm_server: WarmServer | None) -> dict[str, Any]:
     next(steps)
     few, many = (lambda count=count: [next(steps) for _ in range(count)] for count in (3, 12))
     results["model-init"] = ratio_of(few, many)
-    report(**results)
+    report(ratios=results, indexes=sorted(indexes))
     """,
         warm_server,
     )
 
 
-def test_four_times_the_work_takes_about_four_times_the_cpu_time(ratios: dict[str, float]) -> None:
+def test_four_times_the_work_takes_about_four_times_the_cpu_time(work: dict[str, Any]) -> None:
+    ratios = work["ratios"]
     assert len(ratios) == 13
     outliers = {name: ratio for name, ratio in ratios.items() if not 2.5 < ratio < 6.5}
     assert not outliers, ratios
+
+
+def test_the_fused_loop_takes_its_batches_by_an_index_that_stays_on_a_gpu(work: dict[str, Any]) -> None:
+    assert work["indexes"] == ["int64"]  # a GPU keeps int32 in host memory, so each step would copy it
 
 
 def test_a_chain_of_operations_in_one_graph_computes_what_numpy_does(results: dict[str, Any]) -> None:

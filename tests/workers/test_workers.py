@@ -99,6 +99,17 @@ LONG_STEPS = (
 )
 """The same with steps of many milliseconds and small gradients, so that pauses do not fall into the all-reduce."""
 
+TELLS = TRAINS.replace(
+    "def model(p):\n",
+    """def model(p):
+    import os
+    options = getattr(tf.distribute.get_strategy().extended, "_communication_options", None)
+    with open(os.environ["TELLS"], "a") as file:
+        file.write(f"{sorted(os.sched_getaffinity(0))} {options.implementation.name if options else 'none'}\\n")
+""",
+)
+"""The same, and each process tells on which CPUs it runs and how it exchanges gradients."""
+
 BRIEF = ("--max-processes", "1", "--max-time", "20s")
 
 
@@ -113,6 +124,20 @@ def scaled(folder: Path, text: str, *options: str) -> tuple[CompletedRun, Scalin
     run = run_devbench(folder, "scale", program(folder, text), "--workers", "1,2", "--json", *BRIEF, *options)
     assert run.code == 0, run.text()
     return run, ScalingStudy.model_validate(json.loads(run.out)["scaling"])
+
+
+@pytest.mark.needs("linux")
+def test_workers_of_one_machine_have_disjoint_cpus_and_exchange_gradients_in_a_ring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TELLS", str(tmp_path / "told"))
+    scaled(tmp_path, TELLS)
+    told = [line.rpartition(" ") for line in (tmp_path / "told").read_text().splitlines()]
+    assert {implementation for _, _, implementation in told} == {"none", "RING"}
+    shared = [json.loads(cpus) for cpus, _, implementation in told if implementation == "RING"]
+    first, second = {tuple(cpus) for cpus in shared}
+    assert not {*first} & {*second}
+    assert len(first) == len(second)
 
 
 def by_label(run: CompletedRun) -> dict[str, Result]:
