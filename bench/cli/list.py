@@ -63,8 +63,8 @@ def show(
             lines = [f"{name} is a {kind}{reason}.", f"Run it: devbench run {name}", "", *_params(document["params"])]
             typer.echo("\n".join(lines))
         else:
-            kind = [f"{name} is a workload: {document['reason']}."] if "reason" in document else []
-            typer.echo("\n".join([*kind, *_workload(document), "", *_params(document["params"])]))
+            head = [f"{name} is a workload: {document['reason']}."] if "reason" in document else []
+            typer.echo("\n".join([*head, *_workload(document), "", *_params(document["params"])]))
         return
     documents = {
         "workloads": [workload(name) for name in registry.names()],

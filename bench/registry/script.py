@@ -29,11 +29,11 @@ def offered(tree: ast.Module, folder: Path, protocol: Mapping[str, frozenset[str
         folder: the folder of the file, whose other files it may import.
         protocol: the functions that devbench could run, each with the names of the parameters that it may have.
     """
-    return _File.of(tree, folder).offered(protocol)
+    return _ParsedFile.of(tree, folder).offered(protocol)
 
 
 @dataclass(frozen=True)
-class _File:
+class _ParsedFile:
     """A file that may define functions of the protocol.
 
     Attributes:
@@ -53,7 +53,7 @@ class _File:
     seen: frozenset[Path] = frozenset()
 
     @classmethod
-    def of(cls, tree: ast.Module, folder: Path, seen: frozenset[Path] = frozenset()) -> _File:
+    def of(cls, tree: ast.Module, folder: Path, seen: frozenset[Path] = frozenset()) -> _ParsedFile:
         """Return the file with a syntax tree."""
         file = cls([*_statements(tree.body)], folder, seen=seen)
         for node in file.statements:
@@ -136,7 +136,7 @@ class _File:
             tree = ast.parse(source.read_bytes(), str(source))
         except (OSError, SyntaxError, ValueError):
             return default
-        file = _File.of(tree, self.folder, self.seen | {source})
+        file = _ParsedFile.of(tree, self.folder, self.seen | {source})
         return any(file._may_define(node, name) for node in file.statements)
 
     def _binds_model(self, node: ast.stmt) -> bool:

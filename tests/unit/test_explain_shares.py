@@ -59,7 +59,7 @@ def test_the_share_of_a_cause_that_the_next_level_lacks_is_the_part_between_the_
 def test_the_advice_for_reads_depends_on_whether_the_steps_train() -> None:
     level = inspected("as-written", 0.010, **READS)
     for kind, advice in (("updates", "Read the loss every 100 steps"), ("model", "Read the outputs of many steps")):
-        source = StepSource(kind=kind, name="model", file="a.py", line=3, token="", steps=90)  # type: ignore[arg-type]
+        source = StepSource(kind=kind, name="model", file="a.py", line=3, token="", steps=90)
         level.recognition = Recognition(chosen=source, ended=True, seconds=1.0)
         assert finding([level, inspected("step", 0.004)], "per-step synchronization").fix.startswith(advice)
 

@@ -54,7 +54,7 @@ class StandInLauncher:
         yield
         if result.spec.env is not None and result.spec.env.name == "old":
             result.recognition = None
-            result.failure = Failure(kind=self.kind, message="it fails", phase="import")  # type: ignore[arg-type]
+            result.failure = Failure(kind=self.kind, message="it fails", phase="import")
 
 
 @pytest.mark.parametrize(("kind", "started"), [("error", ["old", "new"]), ("workload", ["old"])])
