@@ -87,14 +87,12 @@ def test_the_action_installs_devbench_and_fails_a_pull_request_that_is_slower(
     assert "slower" in summary.read_text(encoding="utf-8")
 
 
-def test_each_side_of_a_gate_imports_an_installed_package_from_its_own_commit(
-    repository: GitRepository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_side_of_a_gate_imports_an_installed_package_from_its_own_commit(repository: GitRepository) -> None:
     package = "src/costs/__init__.py"
     repository.commit({"examples/train.py": SCRIPT.replace("from cost ", "from costs "), package: FAST})
     repository.commit({package: SLOW})
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(repository.folder / "src"), str(ROOT)]))
-    run = run_devbench(repository.folder, "gate", "examples/train.py", "--base", "HEAD~1", *BRIEF)
+    path = os.pathsep.join([str(repository.folder / "src"), str(ROOT)])
+    run = run_devbench(repository.folder, "gate", "examples/train.py", "--base", "HEAD~1", *BRIEF, PYTHONPATH=path)
     assert run.code == 5, run.text()
 
 
@@ -103,7 +101,7 @@ def test_a_gate_judges_a_head_that_computes_other_losses(repository: GitReposito
     run = run_devbench(repository.folder, "gate", "train.py", "--base", "HEAD~1", *BRIEF)
     assert run.code == 5, run.text()
     assert "first losses" in run.text()
-    assert "slower: head takes" in run.text()
+    assert "slower: train of head on cpu, as-written takes" in run.text()
 
 
 def test_a_bisection_of_commits_skips_what_does_not_run_and_continues_where_it_ended(repository: GitRepository) -> None:
