@@ -40,9 +40,8 @@ def add_warning(result: Result, key: str, message: str, fix: str = "") -> None:
 def add_warnings(result: Result) -> None:
     """Add all warnings and notes to a result that is otherwise final."""
     samples = usable_samples(result)
-    for note in dict.fromkeys(note for sample in samples for note in sample.notes):
-        if note not in result.notes:
-            result.notes.append(note)
+    for note in (note for sample in samples for note in sample.notes):
+        result.add_note(note)
     if result.placement is not None and result.placement.misplaced:
         _add_placement_warning(result, result.placement)
     _add_xla_warning(result, samples)

@@ -177,3 +177,8 @@ class Result(Record):
     samples: list[ProcessSample] = Field(
         default_factory=list, description="one per process; last, so that everything else can be read without them"
     )
+
+    def add_note(self, note: str) -> None:
+        """Add a note, unless the result has it."""
+        if note not in self.notes:
+            self.notes.append(note)

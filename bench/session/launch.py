@@ -66,11 +66,6 @@ def prepare_server(servers: WorkerServers, spec: Spec) -> None:
         servers.prepare(variables_of(spec))
 
 
-def _add_note(result: Result, note: str) -> None:
-    if note not in result.notes:
-        result.notes.append(note)
-
-
 def can_fork(spec: Spec) -> bool:
     """Return whether workers of a spec can be forked, as far as its backend and its environment are concerned."""
     return capabilities(spec.backend).forks and spec.env is None
@@ -188,11 +183,10 @@ class Launcher:
             self._workers = [*self._alive(), worker]
             result.samples.append(worker.sample)
         if server and not worker.sample.forked:
-            _add_note(result, f"Workers were not forked, so each imported TensorFlow: {server.problem}.")
+            result.add_note(f"Workers were not forked, so each imported TensorFlow: {server.problem}.")
         if self._servers is not None and can_fork(spec) and result.recognition and result.recognition.variables:
             changed = ", ".join(result.recognition.variables)
-            note = f"Workers were not forked, because {changed} changes before TensorFlow is imported."
-            _add_note(result, note)
+            result.add_note(f"Workers were not forked, because {changed} changes before TensorFlow is imported.")
         return worker
 
     def _script_run(self, result: Result, scout_seconds: float, inspect: bool) -> Callable[[Path], ScriptRun]:

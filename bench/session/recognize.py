@@ -53,8 +53,7 @@ def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) 
         result.samples.remove(worker.sample)
         seen[result.key] = worker.sample.facts
         for note in worker.sample.notes:
-            if note not in result.notes:
-                result.notes.append(note)
+            result.add_note(note)
     return seen
 
 
