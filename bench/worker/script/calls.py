@@ -144,18 +144,9 @@ class Observation:
         return context.context()._thread_local_data
 
     @property
-    def depth(self) -> int:
-        """How many observed calls are running in the current thread."""
-        return self.running.depth
-
-    @depth.setter
-    def depth(self, depth: int) -> None:
-        self.running.depth = depth
-
-    @property
     def eager(self) -> bool:
         """Whether the caller runs eagerly and outside every observed call."""
-        return not self.depth and bool(self.thread.is_eager)
+        return not self.running.depth and bool(self.thread.is_eager)
 
     def call(self, kind: StepKind, name: str, detail: str = "") -> ScriptCall:
         """Return the call that the innermost line of the script makes now. Every step runs this: keep it short."""

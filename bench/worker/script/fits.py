@@ -34,14 +34,14 @@ def _nested(seen: Observation, original: Callable[..., Any], name: str) -> Calla
 
     @functools.wraps(original)
     def devbench_call(model: Any, *args: Any, **kwargs: Any) -> Any:
-        outermost = not seen.depth
+        outermost = not seen.running.depth
         if outermost and kind is not None:
             seen.sink.starting(kind)
-        seen.depth += 1
+        seen.running.depth += 1
         try:
             returned = original(model, *args, **kwargs)
         finally:
-            seen.depth -= 1
+            seen.running.depth -= 1
         if outermost and kind is not None:
             if id(model) not in models:
                 models[id(model)] = len(models)

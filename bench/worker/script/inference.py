@@ -25,11 +25,11 @@ def observe(seen: Observation) -> None:
         if not seen.eager:
             return original(called, *args, **kwargs)
         seen.sink.starting("model")
-        seen.depth = 1
+        seen.running.depth = 1
         try:
             returned = original(called, *args, **kwargs)
         finally:
-            seen.depth = 0
+            seen.running.depth = 0
         if not _is_symbolic(returned):  # a functional model that is being built calls its parts
             seen.sink.step(seen.call("model", type(called).__name__), 1, returned, None)
         return returned
@@ -42,15 +42,15 @@ def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind) -> A
 
     @functools.wraps(original)
     def devbench_call(*args: Any, **kwargs: Any) -> Any:
-        if seen.depth:  # such as the validation of `fit`
+        if seen.running.depth:  # such as the validation of `fit`
             return original(*args, **kwargs)
         seen.sink.starting(kind)
         seen.running.whole.append(kind)
-        seen.depth = 1
+        seen.running.depth = 1
         try:
             return original(*args, **kwargs)
         finally:
-            seen.depth = 0
+            seen.running.depth = 0
             seen.running.whole.remove(kind)
 
     return devbench_call

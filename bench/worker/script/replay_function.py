@@ -73,11 +73,11 @@ class FunctionCalls:
                 return original(function, *args, **kwargs)
             if len(self._calls) == CALLS:
                 raise stop
-            seen.depth = 1
+            seen.running.depth = 1
             try:
                 returned = original(self._under_strategy(function), *args, **kwargs)
             finally:
-                seen.depth = 0
+                seen.running.depth = 0
             if seen.call(target.kind, name_of(function)).token == target.token:
                 self._function = function
                 self._calls.append((args, kwargs))

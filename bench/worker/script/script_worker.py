@@ -243,7 +243,7 @@ class ScriptWorker:
 
     def wants_fit(self) -> bool:
         """Whether the `fit` that starts now is observed. A trial observes only that of its loop."""
-        if self.seen.depth != 1 or not self.seen.tf.executing_eagerly():  # one of Keras or of a callback
+        if self.seen.running.depth != 1 or not self.seen.tf.executing_eagerly():  # one of Keras or of a callback
             return False
         if self._is_finished():
             self._leave()

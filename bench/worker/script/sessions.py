@@ -21,14 +21,14 @@ def observe(seen: Observation) -> None:
 
     @functools.wraps(original)
     def run(session: Any, fetches: Any, *args: Any, **kwargs: Any) -> Any:
-        if seen.depth:
+        if seen.running.depth:
             return original(session, fetches, *args, **kwargs)
         seen.sink.starting("session")
-        seen.depth = 1
+        seen.running.depth = 1
         try:
             returned = original(session, fetches, *args, **kwargs)
         finally:
-            seen.depth = 0
+            seen.running.depth = 0
         operations = _operations(session, fetches)
         key = tuple(sorted(map(id, operations)))
         if key not in known:
