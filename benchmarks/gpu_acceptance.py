@@ -87,7 +87,7 @@ CHECKS = (
         "sweep",
         "-m bench sweep tabular --case small --loop step --param batch=16..256 --backend {devices}",
         conditions.swept,
-        120,
+        200,
     ),
     Check(
         "out-of-memory", f"{RUN} {{root}}/benchmarks/out_of_memory.py --backend {{gpu}}", conditions.out_of_memory, 30
