@@ -107,12 +107,13 @@ class SweepStudy:
             UsageError: No point can be measured, because of a wrong name, range or device.
             Interrupted: A signal. `results` holds what was measured.
         """
-        for point in self._grid():
+        grid = list(self._grid())
+        for number, point in enumerate(grid):
             smaller = next((failed for failed in self._out_of_memory if _is_beyond(point, failed[0])), None)
             if smaller is not None:
                 self.cut_short(f"out of memory at {_point_text(smaller[0])} ({smaller[1]})")
                 continue
-            if self._is_time_over() or not self._measure(point):
+            if self._is_time_over() or not self._measure(point, len(grid) - number):
                 break
         while len(self.axes) == 1 and self.results:
             point_between = self._next_point()
@@ -144,20 +145,29 @@ class SweepStudy:
         for values in itertools.product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
 
-    def _point_settings(self, point: Mapping[str, str]) -> RunSettings:
-        update = {"param": {**self.fixed, **point}, "max_time": self.point_time}
+    def _point_settings(self, point: Mapping[str, str], points_left: int) -> RunSettings:
+        share = max(0.0, self._seconds_left()) / points_left
+        update = {"param": {**self.fixed, **point}, "max_time": min(self.point_time, share)}
         return self.settings.model_copy(update=update)
 
+    def _seconds_left(self) -> float:
+        return self.settings.max_time - (time.monotonic() - self._start)
+
     def _is_time_over(self) -> bool:
-        if time.monotonic() - self._start > self.settings.max_time and self.results:
+        if self._seconds_left() < 0 and self.results:
             self.cut_short("the time limit was reached; give it more with --max-time")
             return True
         return False
 
-    def _measure(self, point: Mapping[str, str]) -> bool:
-        """Measure a point. Return False if larger points need not be tried."""
+    def _measure(self, point: Mapping[str, str], points_left: int = 1) -> bool:
+        """Measure a point. Return False if larger points need not be tried.
+
+        Args:
+            point: The value of each swept parameter.
+            points_left: Number of points that share the time left, with this one.
+        """
         self._tried.append(point)
-        settings = self._point_settings(point)
+        settings = self._point_settings(point, points_left)
         try:
             (group,) = plan([self.workload], settings, swept=self.axes)
         except (NotApplicable, DataError):

@@ -329,6 +329,23 @@ def test_further_points_close_in_on_the_crossing(faked: type[Fake]) -> None:
     assert len(faked.measured) == len(set(faked.measured)) <= 9
 
 
+def test_all_points_of_the_range_share_a_time_limit_that_is_too_short(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+
+    class Timed(Fake):
+        def __init__(self, group: Any, settings: Any, *rest: Any, **options: Any) -> None:
+            super().__init__(group, settings, *rest, **options)
+            limits.append(settings.max_time)
+
+    monkeypatch.setattr(measuring, "Session", Timed)
+    settings = load(param={"batch": "1..8"}, backend="cpu", max_time="20s")
+    SweepStudy("cifar", settings, Recorder(settings), point_time=10).run()
+    assert faked.measured == [1, 2, 4, 8]
+    assert limits == pytest.approx([5, 20 / 3, 10, 10], rel=0.05)
+
+
 def failing(kind: Any, *values: int) -> Any:
     """Return a function that fails at these batches only."""
     return staticmethod(lambda batch: Failure(kind=kind, message="it broke") if batch in values else None)
