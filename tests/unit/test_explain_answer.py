@@ -86,7 +86,7 @@ def test_advice_whose_measurement_is_unclear_stays(verdict: str) -> None:
 def test_a_change_that_was_not_tried_says_how_much_it_can_save_at_most() -> None:
     document = concluded(parts=[part("dispatch", "resident", "fused", 0.4, "steps-per-execution")])
     ((cause, lines),) = sentences.changes(document)
-    assert cause.startswith("Dispatch takes 40% of the step")
+    assert cause.startswith("40% of the step is dispatch: ")
     assert lines == [f"{advice('steps-per-execution')} (not tried, can save at most 40%)"]
 
 

@@ -177,9 +177,9 @@ def input_share(value: float, low: float | None = None, high: float | None = Non
 
 
 def test_the_largest_part_so_far_has_its_interval_and_the_number_of_trials() -> None:
-    assert phrases.largest_part(input_share(0.93)) == "input is the largest part so far: 93% of the step (1 trial)"
+    assert phrases.largest_part(input_share(0.93)) == "the largest part so far is input: 93% of the step (1 trial)"
     sure = phrases.largest_part(input_share(0.93, 0.85, 0.97, 2))
-    assert sure == "input is the largest part so far: 93% of the step (85–97%, 2 trials)"
+    assert sure == "the largest part so far is input: 93% of the step (85–97%, 2 trials)"
 
 
 def test_without_a_terminal_the_largest_part_is_told_again_only_if_it_changes_or_is_known_better() -> None:
@@ -205,7 +205,7 @@ def test_a_terminal_shows_the_largest_part_so_far() -> None:
     stream = io.StringIO()
     with ProgressDisplay(stream, tty=True) as draw:
         draw(progress_of(largest_part=input_share(0.93)))
-    assert "input is the largest part so far: 93% of the step (1 trial)" in stream.getvalue()
+    assert "the largest part so far is input: 93% of the step (1 trial)" in stream.getvalue()
 
 
 def test_a_terminal_shows_the_explanation_so_far_above_what_runs_as_far_as_there_is_room() -> None:

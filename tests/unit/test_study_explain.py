@@ -235,7 +235,7 @@ def test_a_part_that_stays_the_first_cause_is_told_once_although_its_share_chang
     step, *lower = study.results[1:]
     after_trial([step, *(level.model_copy(update={"samples": faster}) for level in lower)])
     assert [line for line in said if line.startswith("so far (")] == [
-        "so far (5 trials): Input takes 25% of the step: preparing batches."
+        "so far (5 trials): 25% of the step is input: preparing batches."
     ]
 
 

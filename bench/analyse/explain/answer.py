@@ -132,7 +132,7 @@ def _causes(explanation: Explanation) -> list[_Cause]:
             continue
         shares = [cause.share or 0.0 for cause in found if cause.parts & part.step_parts]
         if max(shares, default=0.0) < part.share.value / 2:
-            sentence = f"{_capital(part.name)} takes {part.share.value:.0%} of the step: {part.what}."
+            sentence = f"{part.share.value:.0%} of the step is {part.name}: {part.what}."
             causes.append(_Cause("part", part.name, sentence, part.share.value, part.step_parts, part))
     for gain in explanation.gains:
         if gain.verdict == "faster":

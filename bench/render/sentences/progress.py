@@ -30,10 +30,10 @@ def estimate(step_seconds: float, relative_error: float | None) -> str:
 
 
 def largest_part(part: LargestPart) -> str:
-    """Return the largest part so far: "input is the largest part so far: 93% of the step (85–97%, 1 trial)"."""
+    """Return the largest part so far: "the largest part so far is input: 93% of the step (85–97%, 1 trial)"."""
     share, trials = part.share, numbers.count(part.share.n, "trial")
     bounds = "" if share.low is None or share.high is None else f"{100 * share.low:.0f}–{min(1.0, share.high):.0%}, "
-    return f"{part.name} is the largest part so far: {share.value:.0%} of the step ({bounds}{trials})"
+    return f"the largest part so far is {part.name}: {share.value:.0%} of the step ({bounds}{trials})"
 
 
 def estimates(measured: Sequence[Estimate]) -> str:
