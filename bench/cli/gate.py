@@ -112,12 +112,13 @@ def _append(path: Path, outcome: Outcome, error: DevbenchError | None, settings:
     from bench.render.report import markdown
     from bench.render.report.compose import compose
     from bench.render.sentences.comparison import verdict
+    from bench.render.sentences.gate import false_alarms
     from bench.version import __version__
 
     comparisons = [comparison for comparison in outcome.comparisons if not comparison.unfair]
     worst = next((c for c in comparisons if c.verdict == "slower"), next(iter(comparisons), None))
     failed = error is not None and not isinstance(error, SlowerThanAllowed)
-    lines = [error.message] if error is not None and failed else [verdict(worst)] if worst else []
+    lines = [error.message] if error is not None and failed else [verdict(worst), false_alarms()] if worst else []
     head = "no verdict" if failed or worst is None else worst.verdict
     with path.open("a", encoding="utf-8") as file:
         file.write("\n\n".join([f"## devbench gate: {head}", *lines, ""]))

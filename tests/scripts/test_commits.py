@@ -37,6 +37,7 @@ def test_a_gate_fails_for_a_slower_head_and_writes_the_table_and_its_cause(repos
     assert "times" in run.text()
     summary = (repository.folder / "results" / "summary.md").read_text(encoding="utf-8")
     assert summary.startswith("## devbench gate: slower\n")
+    assert "\n\nFalse alarms: devbench's benchmark ran " in summary
     assert "| head | slower |" in summary
     assert "Python without TensorFlow (train.py line 16)" in summary
     assert "\n" not in repository.git("worktree", "list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -13,11 +14,14 @@ from bench.cli.app import app
 from bench.config.settings import RunSettings
 from bench.errors import UsageError
 from bench.machine import git_worktree
+from bench.render.sentences import gate as gate_text
 from bench.session.script_folder import ScriptFolder
 from bench.study import checkout
 from bench.study.plan import spec_of_settings
 
 pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SCRIPT = "import helper\n"
 
@@ -180,3 +184,13 @@ def test_commits_are_listed_from_the_good_end_to_the_bad_one(repository: GitRepo
     assert checkout.commits(repository.folder, "HEAD~2", "main") == commits
     with pytest.raises(UsageError, match="HEAD is not an ancestor of HEAD~1"):
         checkout.commits(repository.folder, "HEAD", "HEAD~1")
+
+
+def test_the_summary_gives_the_false_alarms_of_the_published_runs() -> None:
+    lines = (ROOT / "benchmarks" / "changes.jsonl").read_text(encoding="utf-8").splitlines()
+    runs = [run for run in map(json.loads, lines) if run["kind"] == "gate" and not run["slower"]]
+    assert len(runs) == gate_text.UNCHANGED_GATES
+    assert sum(run["verdict"] == "slower" for run in runs) == gate_text.FALSE_ALARMS
+    assert gate_text.false_alarms() == (
+        f"False alarms: devbench's benchmark ran {len(runs)} gates without a change, and none raised an alarm."
+    )
