@@ -100,7 +100,9 @@ class Deployment(Record):
     )
     shared_gpu: str | None = Field(None, description="allowed, if the pool may use a GPU that others also use")
     chart: str | None = Field(None, description="version of the Helm chart")
-    revision: str | None = Field(None, description="revision of the Helm release")
+    revision: Annotated[str | None, Trait("revision of devbench")] = Field(
+        None, description="git revision of devbench from which the image was built"
+    )
 
 
 class Host(Record):
