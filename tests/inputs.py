@@ -157,7 +157,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "tests/integration/test_prometheus.py",
     ),
     "quiet": (*_RUN, "tests/integration/**/*.py"),
-    "scripts": (*_RUN, "tests/integration/tensorflow_script.py", "tests/scripts/**/*"),
+    "scripts": (*_RUN, "action.yml", "tests/integration/tensorflow_script.py", "tests/scripts/**/*"),
     "tensorflow-2.10": (*_WORKER, "tests/integration/**/*.py", "tests/scripts/**/*.py"),
     "workers": (*_RUN, "tests/workers/*.py"),
     "workers-2.10": (*_WORKER, "bench/study/scale*.py", "bench/analyse/scaling.py", "tests/workers/*.py"),
