@@ -279,7 +279,8 @@ def test_every_kind_of_data_and_every_file_of_a_data_set_is_documented() -> None
         (
             "report",
             "Chapters",
-            f"at most {selection.CHAPTERS} chapters. A chapter has at most {selection.MEMBERS} results",
+            f"at most {selection.CHAPTERS} chapters. A chapter of a sweep or a scaling study has all of its results. "
+            f"Any other chapter has at most {selection.MEMBERS}.",
         ),
         ("report", "Chapters", f"up to the {compose.MAX_ROWS:,} newest"),
         ("report", "Sections", f"at most {steps.TICKS} blocks"),
