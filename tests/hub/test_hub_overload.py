@@ -137,6 +137,23 @@ def test_fewer_pages_are_made_at_a_time_while_a_document_is_written(hub: Running
 
 
 @pytest.mark.essential
+def test_pages_wait_while_many_documents_arrive(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "PATIENCE", 60)
+    monkeypatch.setattr(threads, "CROWD", THREADS["write"] - 1)
+    with ThreadPoolExecutor(READERS) as pool:
+        with hub.database._committing:  # as if a commit took for ever
+            writing = [pool.submit(hub.send, measured(str(number), [0.1])) for number in range(THREADS["write"])]
+            while len(hub.database._queue) < THREADS["write"]:
+                pass
+            pages = [pool.submit(hub.request, "GET", path) for path in ("/", "/results", "/api/v1/results")]
+            for _ in range(20):
+                assert hub.request("GET", "/healthz").status == 200
+            assert not any(page.done() for page in pages)
+        assert {write.result() for write in writing} == {"created"}
+        assert {page.result().status for page in pages} == {200}
+
+
+@pytest.mark.essential
 def test_a_page_without_its_charts_has_its_tables_and_says_why(
     hub: RunningHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

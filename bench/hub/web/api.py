@@ -110,8 +110,9 @@ async def annotate_result(id: Id, request: Request, hub: CurrentHub) -> ResultSu
         with hub.database.read() as connection:
             return ResultSummary.of(result_queries.result_row(connection, id))
 
-    async with body.received(request, hub.large_body) as document:
-        return await hub.threads.run("write", partial(change, document))
+    with hub.threads.writing():
+        async with body.received(request, hub.large_body) as document:
+            return await hub.threads.run("write", partial(change, document))
 
 
 @CHANGE.delete("/results/{id}", tags=["results"], status_code=204)
@@ -158,8 +159,9 @@ async def put_explanation(
 
 
 async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], WriteOutcome]) -> Receipt:
-    async with body.received(request, hub.large_body) as document:
-        return Receipt(id=id_, outcome=await hub.threads.run("write", partial(put, document)))
+    with hub.threads.writing():
+        async with body.received(request, hub.large_body) as document:
+            return Receipt(id=id_, outcome=await hub.threads.run("write", partial(put, document)))
 
 
 @READ.get("/results", tags=["results"])

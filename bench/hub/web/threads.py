@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
 from typing import Any, Literal, TypeVar
@@ -28,6 +29,12 @@ much longer than others."""
 BESIDE_WRITES: dict[ThreadKind, int] = {"read": 1, "chart": 1}
 """Maximum number of threads of some kinds while documents are written. Python runs one thread at a time, and a sender
 holds up a measurement while it waits. A reader waits for a page."""
+
+CROWD = THREADS["write"]
+"""If more documents than these arrive at once, pages wait until the hub has written them."""
+
+PATIENCE = 2.0
+"""Seconds that a page waits for them at most."""
 
 WAIT = 30.0
 """Seconds that a request may wait for a thread."""
@@ -54,7 +61,10 @@ class RequestThreads:
     def __init__(self) -> None:
         self._limiters = {kind: CapacityLimiter(number) for kind, number in THREADS.items()}
         self._unlimited = CapacityLimiter(math.inf)
+        self._held: Counter[ThreadKind] = Counter()
         self._writes = 0
+        self._crowd_is_gone = anyio.Event()
+        self._crowd_is_gone.set()
 
     async def run(self, kind: ThreadKind, work: Callable[[], T]) -> T:
         """Run work in a thread of a kind, and return its result.
@@ -62,19 +72,36 @@ class RequestThreads:
         Raises:
             Problem: all threads of this kind were busy for too long, or too many requests wait for them.
         """
-        with self._fewer_reads() if kind == "write" else nullcontext():
-            return await self._run(kind, work)
+        if self._held[kind] + self._limiters[kind].statistics().tasks_waiting >= MOST_WAITING.get(kind, math.inf):
+            raise _busy()
+        ARRIVAL.set(time.monotonic())
+        if kind in BESIDE_WRITES:
+            await self._hold(kind)
+        return await self._run(kind, work)
+
+    async def _hold(self, kind: ThreadKind) -> None:
+        """Wait until no crowd of documents is left, for a limited time."""
+        self._held[kind] += 1
+        try:
+            with anyio.move_on_after(PATIENCE):
+                await self._crowd_is_gone.wait()
+        finally:
+            self._held[kind] -= 1
 
     @contextmanager
-    def _fewer_reads(self) -> Iterator[None]:
-        """Leave more time to writes until the last of them is done."""
+    def writing(self) -> Iterator[None]:
+        """Leave more time to a write, from the arrival of its document until it is done."""
         self._writes += 1
         if self._writes == 1:
             self._limit(BESIDE_WRITES)
+        if self._writes == CROWD + 1:
+            self._crowd_is_gone = anyio.Event()
         try:
             yield
         finally:
             self._writes -= 1
+            if self._writes == CROWD:
+                self._crowd_is_gone.set()
             if not self._writes:
                 self._limit({kind: THREADS[kind] for kind in BESIDE_WRITES})
 
@@ -84,9 +111,6 @@ class RequestThreads:
 
     async def _run(self, kind: ThreadKind, work: Callable[[], T]) -> T:
         limiter, owner = self._limiters[kind], object()
-        if limiter.statistics().tasks_waiting >= MOST_WAITING.get(kind, math.inf):
-            raise _busy()
-        ARRIVAL.set(time.monotonic())
         with anyio.move_on_after(WAIT) as waiting:
             await limiter.acquire_on_behalf_of(owner)
         if waiting.cancelled_caught:
