@@ -22,17 +22,21 @@ INTERPRETERS = ("bin/python", "Scripts/python.exe")
 PYTHON = re.compile(r"python==(?P<version>\d+\.\d+(\.\d+)?)")
 """A requirement that chooses the version of Python."""
 
+SEPARATOR = re.compile(r",(?!\s*[<>=!~])(?![^\[]*\])")
+"""A comma between two environments, not one within `pandas>=2,<3` or `package[one,two]`."""
+
 
 def make(text: str) -> Mapping[str, Path]:
     """Return the environments that a text asks for, by name. Those that are not in the cache are made.
 
     Args:
-        text: environments separated by commas, each with requirements separated by spaces.
+        text: environments separated by commas, each with requirements separated by spaces. A comma within extras, or
+            before a further condition for a version, is part of a requirement.
 
     Raises:
         SettingsError: one cannot be resolved or installed.
     """
-    names = list(dict.fromkeys(" ".join(part.split()) for part in text.split(",")))
+    names = list(dict.fromkeys(" ".join(part.split()) for part in SEPARATOR.split(text)))
     if not all(names):
         raise SettingsError(
             f"--with {text} contains an empty environment", "Write requirements: tensorflow==2.20.0,tensorflow==2.21.0"
