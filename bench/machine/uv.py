@@ -72,9 +72,14 @@ def index_options() -> tuple[str, ...]:
     """Return the options of uv for the package index that pip is configured for."""
     if any(name in os.environ for name in OWN_INDEX):
         return ()
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False)
-    return tuple(_index_options(listed.stdout))
+    for pip in ([sys.executable, "-m", "pip"], ["pip"], ["pip3"]):  # an environment that uv made may have no pip
+        if shutil.which(pip[0]) is None:
+            continue
+        command = [*pip, "--disable-pip-version-check", "config", "list"]
+        listed = subprocess.run(command, capture_output=True, text=True, check=False)
+        if listed.returncode == 0:
+            return tuple(_index_options(listed.stdout))
+    return ()
 
 
 def _index_options(listed: str) -> Iterator[str]:

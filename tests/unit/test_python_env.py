@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +114,28 @@ def test_environments_cannot_be_made_without_uv(monkeypatch: pytest.MonkeyPatch)
     assert "pip install uv" in caught.value.hint
     with pytest.raises(SettingsError, match="contains an empty environment"):
         made_envs.make("tensorflow==2.20.0,")
+
+
+def test_a_comma_within_a_requirement_does_not_end_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made_envs, "environment", Path)
+    made = made_envs.make("tensorflow[and-cuda,extra]>=2.19, <2.21,!=2.20.1 pandas,tensorflow==2.21.0")
+    assert list(made) == ["tensorflow[and-cuda,extra]>=2.19, <2.21,!=2.20.1 pandas", "tensorflow==2.21.0"]
+
+
+def test_uv_uses_the_index_of_a_pip_on_the_path_if_python_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = tmp_path / "python"
+    without.write_text("#!/bin/sh\nexit 1\n")
+    pip = tmp_path / "pip"
+    pip.write_text("#!/bin/sh\necho \"global.index-url='https://here/simple'\"\n")
+    for program in (without, pip):
+        program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(without))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    uv.index_options.cache_clear()
+    assert uv.index_options() == ("--default-index", "https://here/simple")
+    uv.index_options.cache_clear()
 
 
 def test_a_folder_of_the_cache_that_another_process_made_meanwhile_is_kept(tmp_path: Path) -> None:
