@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from bench.analyse.pairing import pair
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted
 from bench.publish.recorder import Recorder
+from bench.session import stopping
 from bench.signals import interruptible
 from bench.study import checkout
 from bench.study.explain import explain
@@ -20,13 +22,14 @@ def gate(
     program: Path, base: str, settings: RunSettings, recorder: Recorder | None = None, *, explain_slower: bool = False
 ) -> Outcome:
     """Race a program at two commits. The arguments, results and errors are those of `bench.api.gate`."""
+    raced = stopping.with_time_limit(settings.model_copy(update={"compare": True}), stopping.COMPARING_SECONDS)
+    deadline = time.monotonic() + raced.max_time
     root = checkout.root_of(program)
     tip, head = checkout.commit_of(root, base), checkout.commit_of(root, "HEAD")
     commits = {"base": checkout.branch_point(root, tip, head), "head": head}
     if commits["base"] != tip and recorder is not None:
         recorder.tell(f"note: the base is {commits['base'][:12]}, where the current commit branched off {base}")
     checkout.require_clean(root)
-    raced = settings.model_copy(update={"compare": True})
     with interruptible(), ExitStack() as stack:
         files = [
             stack.enter_context(checkout.at(root, program, commit, name, settings.output))
@@ -34,7 +37,7 @@ def gate(
         ]
         checkout.require_syntax(files[0], f"the base ({base})")
         checkout.require_syntax(files[1], "the head")
-        results = run(files, raced, recorder).results
+        results = run(files, raced, recorder, deadline=deadline).results
         sides = [[result for result in results if result.spec.file == str(file.resolve())] for file in files]
         outcome = Outcome.of(pair(sides), settings.threshold)
         if explain_slower and any(comparison.verdict == "slower" for comparison in outcome.comparisons):

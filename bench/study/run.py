@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench.analyse.outcome import Outcome
@@ -27,8 +28,12 @@ def run(
     recorder: Recorder | None = None,
     listener: Listener | None = None,
     warn: Callable[[str], None] | None = None,
+    deadline: float | None = None,
 ) -> Outcome:
-    """Measure workloads. The arguments, results and errors are those of `bench.api.run`."""
+    """Measure workloads. The arguments, results and errors are those of `bench.api.run`.
+
+    `deadline` is the monotonic seconds by which the last trial should end. None if only the settings limit the time.
+    """
     title = ", ".join(Path(name).name if str(name).endswith((".py", ".ipynb")) else str(name) for name in workloads)
     title += "".join(f", {name}={values}" for name, values in settings.vary.items())
     results: list[Result] = []
@@ -37,7 +42,7 @@ def run(
             groups = plan.groups(workloads, settings)
             _require_devices(groups, settings, record)
             for group in groups:
-                session = Session(group, settings, run_design(group), record)
+                session = Session(group, settings, replace(run_design(group), deadline=deadline), record)
                 results.extend(session.results)
                 session.run()
             record.judge(results)
