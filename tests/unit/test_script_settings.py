@@ -19,6 +19,7 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the functions that set seeds as they were."""
     monkeypatch.setattr(random, "seed", random.seed)
     monkeypatch.setattr(np.random, "seed", np.random.seed)
+    monkeypatch.setattr(np.random, "default_rng", np.random.default_rng)
 
 
 def test_python_and_numpy_are_seeded_and_may_be_seeded_again() -> None:
@@ -35,6 +36,18 @@ def test_python_and_numpy_are_seeded_and_may_be_seeded_again() -> None:
         np.random.seed(9)
     assert random.random() == random.Random(5).random()
     assert seeds.chosen == {"Python": 5, "NumPy": 3}
+
+
+def test_generators_without_a_seed_are_the_same_in_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = np.random.default_rng
+    drawn = []
+    for _ in range(2):  # as in two processes
+        monkeypatch.setattr(np.random, "default_rng", original)
+        settings.Seeds(7)
+        drawn.append([np.random.default_rng().random(), np.random.default_rng().random()])
+        assert np.random.default_rng(3).random() == original(3).random()
+    assert drawn[0] == drawn[1]
+    assert drawn[0][0] != drawn[0][1]
 
 
 def test_the_memory_settings_of_each_gpu_are_read() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import os
 import random
 import sys
@@ -23,6 +24,8 @@ from bench.worker.script.calls import Observation
 class Seeds:
     """Seeds Python and NumPy, and notes the seeds that the script sets afterwards.
 
+    NumPy's generators that the script makes without a seed get one too: each has its own, in the order of their making.
+
     Args:
         seed: the seed that the run asks for.
 
@@ -37,6 +40,7 @@ class Seeds:
             original = module.seed
             original(seed)
             module.seed = self._noting(name, original)  # type: ignore[attr-defined]
+        np.random.default_rng = self._seeding(np.random.default_rng)
 
     def _noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -45,6 +49,15 @@ class Seeds:
             return original(*args, **kwargs)
 
         return seed
+
+    def _seeding(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        numbers = itertools.count()
+
+        @functools.wraps(original)
+        def default_rng(seed: Any = None) -> Any:
+            return original([self._seed, next(numbers)] if seed is None else seed)
+
+        return default_rng
 
     @contextmanager
     def kept(self) -> Iterator[None]:
