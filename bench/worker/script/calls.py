@@ -135,6 +135,8 @@ class Observation:
     checking: bool = False
     _names: dict[str, str] = field(default_factory=dict)
     _calls: dict[tuple[StepKind, str, str, int, str], ScriptCall] = field(default_factory=dict)
+    _at: dict[tuple[StepKind, str, int, int, str], tuple[ScriptCall, Any]] = field(default_factory=dict)
+    """The call at each instruction of a code object, by the object's id, with the object, so that it keeps its id."""
 
     @functools.cached_property
     def thread(self) -> Any:
@@ -151,19 +153,23 @@ class Observation:
     def call(self, kind: StepKind, name: str, detail: str = "") -> ScriptCall:
         """Return the call that the innermost line of the script makes now. Every step runs this: keep it short."""
         names = self._names
-        file, line = "", 0
+        file, code, place = "", None, 0
         frame: Any = sys._getframe(1)
         while frame is not None:
-            path = frame.f_code.co_filename
+            code = frame.f_code
+            path = code.co_filename
             file = names[path] if path in names else self.name_of(path)
             if file:
-                line = frame.f_lineno
+                place = frame.f_lasti  # the number of the line takes longer to find
                 break
             frame = frame.f_back
-        key = kind, name, file, line, detail
-        call = self._calls.get(key)
-        if call is None:
-            call = self._calls[key] = ScriptCall(*key)
+        at = kind, name, id(code), place, detail
+        known = self._at.get(at)
+        if known is not None:
+            return known[0]
+        key = kind, name, file, frame.f_lineno if frame is not None else 0, detail
+        call = self._calls.setdefault(key, ScriptCall(*key))
+        self._at[at] = call, code
         return call
 
     def is_program(self, path: str) -> bool:
