@@ -21,6 +21,7 @@ def title(study: ScalingStudy) -> str:
 def summary(study: ScalingStudy) -> Iterator[str]:
     """Yield what a scaling study shows, one sentence or two at a time."""
     yield from _fastest(study)
+    yield from _costs(study)
     yield from _largest(study)
     yield from _break_even(study)
     yield from _bounds(study)
@@ -33,7 +34,7 @@ def summary(study: ScalingStudy) -> Iterator[str]:
 
 
 def _fastest(study: ScalingStudy) -> Iterator[str]:
-    """Say which size has the shortest training, and what it costs, against one worker."""
+    """Say which size has the shortest training, against one worker."""
     timed = {size.workers: size for size in study.sizes if size.training_seconds is not None}
     if study.fastest is None:
         if len(timed) > 1:
@@ -49,20 +50,21 @@ def _fastest(study: ScalingStudy) -> Iterator[str]:
         return
     fastest += f", {numbers.time(size.training_seconds)} from a cold start"
     if alone is None or alone is size or alone.training_seconds is None:
-        yield f"{fastest}.{_cost(study, size, None)}"
+        yield f"{fastest}."
         return
     against = f"{numbers.time(alone.training_seconds)} with {_workers(study, 1)}"
-    yield f"{fastest}, compared with {against}.{_cost(study, size, alone)}"
+    yield f"{fastest}, compared with {against}."
 
 
-def _cost(study: ScalingStudy, size: Size, alone: Size | None) -> str:
-    """Return a sentence about the cost of the fastest training; empty if there is no price."""
-    if size.cost is None or not study.currency:
-        return ""
-    cost = f" It costs {numbers.money(size.cost)} {study.currency}"
-    if alone is None or alone.cost is None:
-        return f"{cost}."
-    return f"{cost}, compared with {numbers.money(alone.cost)} {study.currency}."
+def _costs(study: ScalingStudy) -> Iterator[str]:
+    """Say what a training costs with each size, if there is a price."""
+    costs = [
+        f"{numbers.money(size.cost)} {study.currency} with {_workers(study, size.workers)}"
+        for size in study.sizes
+        if size.cost is not None and study.currency
+    ]
+    if costs:
+        yield f"A training costs {join_words(costs)}."
 
 
 def _largest(study: ScalingStudy) -> Iterator[str]:
