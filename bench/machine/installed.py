@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Mapping
 from importlib import metadata, util
 from pathlib import Path
@@ -21,6 +22,12 @@ def version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def keras(tf: Any) -> str:
+    """Return the version of `tf.keras`. If it is the package tf_keras, it has no `__version__` of its own."""
+    version: str | None = getattr(tf.keras, "__version__", None)
+    return version or str(sys.modules["tf_keras"].__version__)
 
 
 def tensorflow() -> tuple[str, str] | None:

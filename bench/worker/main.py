@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.machine import installed
 from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.sample import FullTraining, LossPrecision
@@ -152,7 +153,7 @@ class Worker:
             timed_loop.begin()
 
         def marked() -> bool:  # one call issues many steps, or Keras 2 marks each itself
-            return self.spec.loop == "fused" or (hook.model is not None and tf.keras.__version__.startswith("2."))
+            return self.spec.loop == "fused" or (hook.model is not None and installed.keras(tf).startswith("2."))
 
         timed_loop.profiler = Profiler(tf, rig.ctx.device, marked)
         tracing = Tracing(Sources(str(rig.module.__file__)))

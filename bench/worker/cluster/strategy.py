@@ -10,6 +10,7 @@ from typing import Any
 
 from bench.backends import capabilities
 from bench.errors import DeviceAbsent
+from bench.machine import installed
 from bench.model.spec import Spec
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import ClusterRun
@@ -81,7 +82,7 @@ def _keep_gradients_apart(tf: Any) -> None:
         return value
 
     tf.distribute.ReplicaContext.all_reduce = unreduced
-    if tf.keras.__version__.startswith("2."):
+    if installed.keras(tf).startswith("2."):
         optimizer = tf.keras.optimizers.Optimizer
         optimizer.apply_gradients = functools.partialmethod(
             optimizer.apply_gradients, experimental_aggregate_gradients=False
@@ -180,7 +181,7 @@ def train_as_one(tf: Any, replicas: int) -> None:
 
 def _keep_losses(tf: Any) -> None:
     """Let Keras' losses return the mean over this worker's batch. Keras has no public function for it."""
-    if tf.keras.__version__.startswith("2."):
+    if installed.keras(tf).startswith("2."):
         auto, mean = tf.keras.losses.Reduction.AUTO, tf.keras.losses.Reduction.SUM_OVER_BATCH_SIZE
         loss_class = tf.keras.losses.Loss
         loss_class._get_reduction = lambda self: mean if self.reduction == auto else self.reduction

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,18 @@ ON_BATCH: dict[str, StepKind] = {
     "predict_on_batch": "predict",
 }
 """Methods for one batch, and the kind of step that a call of each is."""
+
+
+OTHER_KERAS = (
+    "The script imports tf_keras. devbench recognizes its fit only if the environment variable TF_USE_LEGACY_KERAS is "
+    "1, which makes tf_keras the Keras of TensorFlow."
+)
+
+
+def uses_other_keras(tf: Any) -> bool:
+    """Return whether the script has imported the package tf_keras although `tf.keras` is Keras 3."""
+    other = sys.modules.get("tf_keras")
+    return other is not None and other.Model is not tf.keras.Model
 
 
 def observe(seen: Observation) -> None:

@@ -12,8 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-PACKAGES = ("tensorflow", "keras")
-"""Packages whose import is waited for. Keras 3 imports TensorFlow, so the outermost import must be complete."""
+PACKAGES = ("tensorflow", "keras", "tf_keras")
+"""Packages whose import is waited for. Keras 3 and tf_keras import TensorFlow, so the outermost must be complete."""
 
 READ_AT_IMPORT = (
     "TF_", "TF2_", "XLA_", "CUDA", "NVIDIA_", "NCCL_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "DNNL_",

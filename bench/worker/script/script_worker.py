@@ -295,6 +295,8 @@ class ScriptWorker:
         if facts := self.scout.facts(recognition.chosen):
             facts.eager_step = self.updates.eager_steps.names.get(recognition.chosen.token) or None
             self.channel.send(FactsRead(facts=facts))
+        if recognition.chosen.kind == "function" and fits.uses_other_keras(self.seen.tf):
+            self.channel.send(Note(text=fits.OTHER_KERAS))
         recognition.variables = self.imports.variables
         self.channel.send(Recognized(recognition=recognition))
 
