@@ -1,7 +1,7 @@
 """The folder that a script runs in: a new copy for each process, so that no process sees what another one wrote.
 
 The parents of the original are copied too, as folders with links to their other entries, so that `../data` is found.
-Folders of programs are linked, because a training does not write into them.
+Folders of programs are linked, because a training does not write into them. So is what is too large to copy.
 """
 
 from __future__ import annotations
@@ -20,13 +20,40 @@ from bench.registry import notebook
 
 LIMIT_BYTES = 2**30
 LIMIT_FILES = 20_000
-"""A folder with more is not copied."""
+"""Not more than this is copied. The rest is linked, the largest entries first."""
+
+MOST_LINKED = 1_000
+"""A folder with more entries that would have to be linked is too large."""
+
+MOST_NAMED = 5
+"""How many large entries the announcement names."""
 
 ANNOUNCED_BYTES = 100 * 2**20
 """From this size on, the announcement says how large the copy is."""
 
 LINKED = (".git", "node_modules", ".venv", "venv", "site-packages")
 LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
+
+
+@dataclass(frozen=True)
+class _Weight:
+    """What is copied of an entry of a folder.
+
+    Attributes:
+        files: Number of files.
+        size: Their size in bytes.
+    """
+
+    files: int = 0
+    size: int = 0
+
+    def __add__(self, other: _Weight) -> _Weight:
+        return _Weight(self.files + other.files, self.size + other.size)
+
+    @property
+    def share(self) -> float:
+        """Its share of what is copied at most."""
+        return max(self.files / LIMIT_FILES, self.size / LIMIT_BYTES)
 
 
 @dataclass(frozen=True)
@@ -39,6 +66,7 @@ class ScriptFolder:
         copied: Whether each process runs in a new copy.
         output: The folder of results, which is not copied.
         lender: Another checkout whose untracked files the folder links to. They are copied too. None if there is none.
+        large: Files and folders that are too large to copy. The copy has links to them.
         files: Number of files that are copied.
         size: Their size in bytes.
     """
@@ -48,6 +76,7 @@ class ScriptFolder:
     copied: bool
     output: Path
     lender: Path | None = None
+    large: tuple[Path, ...] = ()
     files: int = 0
     size: int = 0
 
@@ -61,7 +90,7 @@ class ScriptFolder:
             output: The folder of results.
 
         Raises:
-            SettingsError: The chosen folder does not exist, or the folder is too large to copy.
+            SettingsError: The chosen folder does not exist, or the script itself is too large to copy.
         """
         file = Path(spec.file or "")
         if workdir is not None:
@@ -75,17 +104,18 @@ class ScriptFolder:
             root = file.parent
         lender = git_worktree.top(current) if counterpart else None
         folder = cls(file, root, copied=True, output=output.resolve(), lender=lender)
-        files = size = 0
-        for path in folder._files(root):
-            files, size = files + 1, size + path.lstat().st_size
-            if files > LIMIT_FILES or size > LIMIT_BYTES:
-                raise SettingsError(
-                    f"{root} is too large to copy for each process: more than "
-                    + (f"{LIMIT_FILES:,} files" if files > LIMIT_FILES else "1 GiB"),
-                    "Start devbench in the script's folder, or move data out of it. To run the script without a copy:\n"
-                    f"--workdir {root}",
-                )
-        return replace(folder, files=files, size=size)
+        large: list[Path] = []
+        weights: dict[Path, _Weight] = {}
+        copied = folder._weigh(root, large, weights)
+        for path in sorted(weights, key=lambda path: weights[path].share, reverse=True):
+            if copied.share <= 1:
+                break
+            large.append(path)
+            copied += _Weight(-weights[path].files, -weights[path].size)
+        if copied.share > 1 or len(large) > MOST_LINKED:
+            raise _too_large(root)
+        named = tuple(path for path in large if not any(parent in large for parent in path.parents))
+        return replace(folder, large=named, files=copied.files, size=copied.size)
 
     @property
     def announcement(self) -> str:
@@ -93,9 +123,18 @@ class ScriptFolder:
         if not self.copied:
             return f"{self.file.name} runs several times. It runs in {self.root} itself, not in a copy."
         size = f" ({self.size / 2**20:.0f} MiB)" if self.size >= ANNOUNCED_BYTES else ""
-        return (
+        announced = (
             f"{self.file.name} runs several times, each time in a new copy of {self.root}{size}. Files that it writes "
             "there are deleted. To run it elsewhere, use --workdir."
+        )
+        if not self.large:
+            return announced
+        names = [path.relative_to(self.root).as_posix() for path in self.large[:MOST_NAMED]]
+        more = len(self.large) - len(names)
+        names += [f"and {more} more"] if more else []
+        return (
+            f"{announced} Too large to copy: {', '.join(names)}. The copy has links to the originals, so what the "
+            "script writes there is kept."
         )
 
     def prepare(self, scratch: Path) -> tuple[Path, Path]:
@@ -140,22 +179,48 @@ class ScriptFolder:
         """Whether a link leads to a file of the lender."""
         return self.lender is not None and Path(os.path.realpath(entry.path)).is_relative_to(self.lender)
 
-    def _files(self, folder: Path) -> Iterator[Path]:
-        """Yield the files that are copied."""
+    def _weigh(self, folder: Path, large: list[Path], weights: dict[Path, _Weight]) -> _Weight:
+        """Return what is copied of a folder. A folder that is too large is not read to its end.
+
+        Args:
+            folder: The folder.
+            large: Gets the entries that are too large on their own.
+            weights: Gets the other entries of the folders that hold the script.
+        """
+        total = _Weight()
+        holds_script = self._holds_script(folder)
         for entry in self._entries(folder):
-            if entry.is_symlink() and not self._is_lent(entry):
+            if (entry.is_symlink() and not self._is_lent(entry)) or (entry.is_dir() and _is_linked(entry)):
                 continue
+            path = Path(entry.path)
             if entry.is_dir():
-                if not _is_linked(entry):
-                    yield from self._files(Path(entry.path))
+                weight = self._weigh(path, large, weights)
             elif entry.is_file():
-                yield Path(entry.path).resolve()
+                weight = _Weight(1, path.resolve().lstat().st_size)
+            else:
+                continue
+            if weight.share > 1 and not self._holds_script(path):
+                large.append(path)
+                continue
+            total += weight
+            if holds_script and not self._holds_script(path):
+                weights[path] = weight
+            elif total.share > 1 and not holds_script:
+                break
+        return total
+
+    def _holds_script(self, path: Path) -> bool:
+        return path == self.file or path in self.file.parents
 
     def _copy(self, folder: Path, copy: Path) -> None:
         for entry in self._entries(folder):
             target = copy / entry.name
             if entry.is_symlink() and not self._is_lent(entry):
                 _link(Path(os.path.realpath(entry.path)), target)
+            elif Path(entry.path) in self.large:
+                _link(Path(entry.path), target)
+                if not target.exists():  # Windows allows links only to some users
+                    raise _too_large(self.root)
             elif entry.is_dir():
                 if _is_linked(entry):
                     _link(Path(entry.path), target)
@@ -169,6 +234,14 @@ class ScriptFolder:
 def _is_linked(entry: os.DirEntry[str]) -> bool:
     """Whether a folder holds programs, which a training only reads."""
     return entry.name in LINKED or Path(entry.path, "pyvenv.cfg").exists()
+
+
+def _too_large(root: Path) -> SettingsError:
+    return SettingsError(
+        f"{root} is too large to copy for each process: more than {LIMIT_FILES:,} files or {LIMIT_BYTES / 2**30:g} GiB",
+        "Start devbench in the script's folder, or move data out of it. To run the script without a copy:\n"
+        f"--workdir {root}",
+    )
 
 
 def _mirror(original: Path, copy: Path) -> None:

@@ -92,7 +92,32 @@ def test_a_copy_has_its_parents_and_not_the_results(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
-def test_a_folder_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_large_to_copy_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script_folder, "LIMIT_FILES", 6)
+    monkeypatch.setattr(script_folder, "LIMIT_BYTES", 100)
+    project = tmp_path / "project"
+    sizes = {"sub/train.py": 1, "sub/big.bin": 101, "sub/model/a": 60, "sub/model/b": 30, "c": 20, "many/d": 1}
+    sizes |= {f"many/deep/{number}": 0 for number in range(7)}
+    for name, size in sizes.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_bytes(b"x" * size)
+    (group,) = plan([project / "sub" / "train.py"], RunSettings())
+    monkeypatch.chdir(project)
+    found = ScriptFolder.of(group.planned[0].spec, None, project / "results")
+    assert found.root == project
+    linked = {path.relative_to(project).as_posix() for path in found.large}
+    assert linked == {"sub/big.bin", "sub/model", "many/deep"}
+    assert (found.files, found.size) == (3, 22)
+    assert "Too large to copy: " in found.announcement
+    assert "many/deep" in found.announcement
+    _, copy = found.prepare(tmp_path / "scratch")
+    assert {name for name in linked if (copy / name).is_symlink()} == linked
+    assert all((copy / name).stat().st_size == size for name, size in sizes.items())
+    assert not (copy / "many").is_symlink()
+
+
+@pytest.mark.once
+def test_a_script_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.py").write_text("print(1)")
     (group,) = plan([tmp_path / "train.py"], RunSettings())
     monkeypatch.setattr(script_folder, "LIMIT_BYTES", 4)
