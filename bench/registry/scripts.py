@@ -6,8 +6,10 @@ A script is described from its source. It is not imported, because that would ru
 from __future__ import annotations
 
 import importlib.machinery
+import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +20,10 @@ from bench.errors import SettingsError, WorkloadError
 from bench.model.loops import LOOPS
 from bench.registry import notebook, user_file
 from bench.registry.description import Resolved
+from bench.registry.own_modules import BENCH
 from bench.registry.params import parse_params
+
+IMPORTS_BENCH = re.compile(r"^\s*(?:import|from)\s+bench\b", re.MULTILINE)
 
 NOT_LOOPS = {loop: "a script runs only as it is written" for loop in LOOPS if loop != "as-written"}
 
@@ -61,8 +66,10 @@ def resolve(name: str, file: Path, assignments: Mapping[str, Any], module: str |
 
     Raises:
         SettingsError: another parameter is set, or the batch is no positive number.
-        WorkloadError: the file cannot be read, or is not Python, or a package that reads notebooks is missing.
+        WorkloadError: the file cannot be read, or is not Python, or a package that reads notebooks is missing, or a
+            module of the script has the name of devbench's package.
     """
+    _require_no_own_bench(file, Path.cwd() if module else file.parent)
     cells = notebook.read(file) if notebook.is_notebook(file) else None
     unknown = [name for name in assignments if name not in Params.model_fields]
     if unknown:
@@ -88,6 +95,24 @@ def resolve(name: str, file: Path, assignments: Mapping[str, Any], module: str |
         epochs=None,
         module=module,
     )
+
+
+def _require_no_own_bench(file: Path, folder: Path) -> None:
+    """Raise if a script imports a module `bench` of its own. It would get devbench's package of this name.
+
+    Args:
+        file: the script.
+        folder: the folder in which it looks for modules first.
+    """
+    own = next((path for path in (folder / "bench.py", folder / "bench") if path.exists()), None)
+    if own is None or own.resolve() == BENCH or (own.is_dir() and not any(own.glob("*.py"))):
+        return
+    with suppress(OSError):
+        if any(IMPORTS_BENCH.search(source.read_text("utf-8", "replace")) for source in {file, *folder.glob("*.py")}):
+            raise WorkloadError(
+                f"{file.name} imports {own.name} beside it, but devbench's own package has the name bench",
+                f"Rename {own}.",
+            )
 
 
 def _with_params(file: Path) -> ModuleType:

@@ -275,6 +275,21 @@ def test_a_script_has_no_parameter_but_the_batch_of_its_fit(tmp_path: Path) -> N
         registry.resolve(path, {"batch": "0"})
 
 
+def test_a_script_with_a_module_of_the_name_of_devbenchs_package_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import numpy\nimport bench\n")
+    assert registry.resolve(script, {}).offers == ["script"]  # it means devbench's
+    (tmp_path / "bench.py").write_text("")
+    with pytest.raises(WorkloadError, match=r"^train\.py imports bench\.py beside it, but devbench's own") as caught:
+        registry.resolve(script, {})
+    assert caught.value.hint == f"Rename {tmp_path / 'bench.py'}."
+    script.write_text("import helper\n")
+    assert registry.resolve(script, {}).offers == ["script"]
+    (tmp_path / "helper.py").write_text("from bench import noise\n")
+    with pytest.raises(WorkloadError, match=r"^train\.py imports bench\.py"):
+        registry.resolve(script, {})
+
+
 def test_a_module_is_found_without_importing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "mypackage"
     package.mkdir()
