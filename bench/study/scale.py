@@ -1,7 +1,7 @@
 """The study behind `devbench scale`: one program with one worker and with several, and the levels that divide a step.
 
 Each size is measured with the reduction of the gradients and without it. The bare worker has no strategy. The bare
-worker and the largest size also run on batches that are ready in memory, which shows what the input costs.
+worker and several workers also run on batches that are ready in memory, which shows what the input costs.
 """
 
 from __future__ import annotations
@@ -186,8 +186,7 @@ class ScaleStudy:
 
     def _workers(self, loop: Loop, has_input: bool) -> Iterable[tuple[Workers, Loop]]:
         """Yield the workers and the loop of each level."""
-        largest = self.sizes[-1]
-        divides_input = has_input and loop == "step" and largest > 1
+        divides_input = has_input and loop == "step" and self.sizes[-1] > 1
 
         def workers(count: int, **options: object) -> Workers:
             fields = {"strategy": self.strategy, "scaling": self.scaling if count > 1 else "strong", **options}
@@ -201,8 +200,8 @@ class ScaleStudy:
             yield workers(count), loop
             if count > 1:
                 yield workers(count, reduce=False), loop
-        if divides_input:
-            yield workers(largest, reduce=False), "host-batches"
+                if divides_input:
+                    yield workers(count, reduce=False), "host-batches"
 
     def _level(self, program: Planned, workers: Workers, loop: Loop) -> Planned:
         replicas = workers.count if workers.strategy == "mirrored" else 1  # in one process
