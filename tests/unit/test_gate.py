@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,20 @@ def test_commits_are_listed_from_the_good_end_to_the_bad_one(repository: GitRepo
     assert checkout.commits(repository.folder, "HEAD~2", "main") == commits
     with pytest.raises(UsageError, match="HEAD is not an ancestor of HEAD~1"):
         checkout.commits(repository.folder, "HEAD", "HEAD~1")
+
+
+def test_the_time_limit_holds_for_the_whole_gate(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {}
+
+    def run(files: object, settings: RunSettings, recorder: object, deadline: float) -> None:
+        given.update(max_time=settings.max_time, seconds=deadline - time.monotonic())
+        raise UsageError("it is not run")
+
+    monkeypatch.setattr("bench.study.gate.run", run)
+    for options, seconds in (((), 300), (("--max-time", "40s"), 40)):
+        assert "it is not run" in refusal("sub/train.py", "--base", "HEAD~1", *options)
+        assert given["max_time"] == seconds
+        assert seconds - 30 < given["seconds"] < seconds  # the checkouts take a part of it
 
 
 def test_the_summary_gives_the_false_alarms_of_the_published_runs() -> None:
