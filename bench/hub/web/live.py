@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from sse_starlette import EventSourceResponse
 
@@ -46,7 +47,8 @@ class RunEvents:
         """Return the data of the current event, rendered at most once per `INTERVAL`."""
         async with self._lock:
             if time.monotonic() - self._rendered_at >= INTERVAL:
-                self._data = await self.hub.threads.run("read", self._render)
+                with suppress(Problem):  # the hub is busy, so the pages keep what they show
+                    self._data = await self.hub.threads.run("read", self._render)
                 self._rendered_at = time.monotonic()
             return self._data
 
@@ -61,7 +63,7 @@ class RunEvents:
             sent = None
             while True:
                 data = await self.data()
-                if data != sent:
+                if data and data != sent:
                     sent = data
                     yield {"event": "runs", "data": data}
                 await asyncio.sleep(INTERVAL)
