@@ -51,7 +51,7 @@ class Design:
         separate_starts: Number of trials whose workers start one after another, so that each start is measured
             undisturbed. Later trials start their workers at once, which takes less time.
         cold_starts: Workers that are fresh even if others are forked, because their cold start is reported:
-            those that start alone, only the baseline's first one, or none.
+            those that start alone, or none.
         fit_pilot: Whether the rounds of a trial are limited so that the whole pilot fits into the time limit. If not,
             they take at most half as long as the start of the workers, apart from the minimum of rounds.
         default_max_time: Time limit in seconds if the user set none. None keeps the setting's own default.
@@ -79,7 +79,7 @@ class Design:
     clear_trials: int | None = None
     confidence: float = stats.CONFIDENCE
     separate_starts: int = 1
-    cold_starts: Literal["alone", "baseline", "none"] = "alone"
+    cold_starts: Literal["alone", "none"] = "alone"
     fit_pilot: bool = False
     default_max_time: float | None = None
     follow_projection: bool = False

@@ -90,7 +90,7 @@ class Launcher:
         last_moment: Monotonic seconds at which workers that still run are ended. None if they are never ended.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
         folders: The folder of each script, by the key of its spec.
-        is_cold: Returns whether the worker of a result must be fresh, by the result and by whether it starts alone.
+        is_cold: Returns whether a worker must be fresh, by whether it starts alone.
         cluster: Returns how the workers of a spec meet. None if no spec has workers.
     """
 
@@ -102,7 +102,7 @@ class Launcher:
         last_moment: float | None = None,
         servers: WorkerServers | None = None,
         folders: Mapping[str, ScriptFolder] = MappingProxyType({}),
-        is_cold: Callable[[Result, bool], bool] = lambda result, alone: True,
+        is_cold: Callable[[bool], bool] = lambda alone: True,
         cluster: Callable[[Spec], ClusterRun] | None = None,
     ) -> None:
         self._cluster = cluster
@@ -210,7 +210,7 @@ class Launcher:
         A server that does not run yet must fit into memory beside the largest known worker.
         """
         servers = self._servers
-        if servers is None or not may_fork(result) or self._is_cold(result, alone):
+        if servers is None or not may_fork(result) or self._is_cold(alone):
             return None
         return servers if servers.has(variables) or fits(SERVER_BYTES + peak(result)) else None
 

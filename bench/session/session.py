@@ -148,11 +148,9 @@ class Session:
             if members:
                 self._measure(members)
 
-    def _is_cold(self, result: Result, alone: bool) -> bool:
-        """Return whether the worker of a result, which starts alone or not, must be fresh."""
-        if self.design.cold_starts == "alone":
-            return alone
-        return self.design.cold_starts == "baseline" and result is self.results[0] and self._progress.trial == 1
+    def _is_cold(self, alone: bool) -> bool:
+        """Return whether a worker, which starts alone or not, must be fresh."""
+        return alone and self.design.cold_starts == "alone"
 
     def _measure(self, members: list[TrialMember]) -> None:
         start_seconds = time.monotonic() - self._trial_start

@@ -24,11 +24,10 @@ from bench.publish.recorder import Recorder
 from bench.session import stopping
 from bench.session.design import Design
 from bench.session.session import Session
-from bench.session.worker_servers import WorkerServers
 from bench.study.plan import plan
 from bench.study.recorded import recorded
 
-POINT = Design(purpose="sweep", pilot=3, clear_trials=3, cold_starts="baseline", full=False, profiled="none")
+POINT = Design(purpose="sweep", pilot=3, clear_trials=3, full=False, profiled="none")
 """The design of a point. It needs fewer trials, because its neighbours support it."""
 
 CLOSE = 1.1
@@ -67,7 +66,6 @@ class SweepStudy:
             whole sweep.
         recorder: Saves results and receives the progress.
         point_time: Time limit of a point, in seconds.
-        servers: The worker servers from which workers are forked. None if all workers are fresh.
 
     Attributes:
         results: All results so far.
@@ -77,7 +75,6 @@ class SweepStudy:
     settings: RunSettings
     recorder: Recorder
     point_time: float
-    servers: WorkerServers | None = None
     results: list[Result] = field(default_factory=list)
     _out_of_memory: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
     """Points that ran out of memory, and their backends."""
@@ -177,7 +174,7 @@ class SweepStudy:
                 raise
             self.cut_short(f"{_point_text(point)} was refused: {error.message}")
             return False
-        session = Session(group, settings, replace(POINT, parent=self.id), self.recorder, self.servers)
+        session = Session(group, settings, replace(POINT, parent=self.id), self.recorder)
         for result in session.results:
             result.sweep = SweepMembership(axes=list(self.axes))
         self.results += session.results

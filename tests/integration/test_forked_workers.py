@@ -241,13 +241,13 @@ def session(spec: Spec, folder: Path, servers: WorkerServers, design: Design, tr
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("cold_starts", "forked"),
-    [("alone", [[False, True], [False, True]]), ("baseline", [[False, True], [True, True]])],
+    [("alone", [[False, True], [False, True]]), ("none", [[True, True], [True, True]])],
 )
 def test_only_workers_whose_cold_start_is_reported_are_fresh(
     spec: Spec,
     tmp_path: Path,
     servers: WorkerServers,
-    cold_starts: Literal["alone", "baseline"],
+    cold_starts: Literal["alone", "none"],
     forked: list[list[bool]],
 ) -> None:
     results = session(spec, tmp_path, servers, Design(cold_starts=cold_starts, clear_trials=2))
