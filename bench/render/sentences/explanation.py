@@ -246,11 +246,12 @@ def roofline(step: Roofline, loop: str) -> str:
     """Return where the lowest level stands in the roofline model."""
     peak = step.compute_peak if step.bound == "compute" else step.memory_peak
     cached = " The memory alone cannot supply that, so the data are in a cache." if step.exceeds_memory_peak else ""
+    rate, allowed = numbers.quantity(step.flops_per_second, "FLOP/s"), numbers.quantity(peak, "FLOP/s")
     return (
         f"Roofline of the loop {loop}: a step does {numbers.quantity(step.flops, 'FLOP')} ({step.flops_method}) and "
         f"moves at least {numbers.size(int(step.bytes))}. That is at most {numbers.rounded(step.intensity)} FLOP per "
-        f"byte. The step attains {numbers.quantity(step.flops_per_second, 'FLOP/s')}: {step.share:.0%} of the "
-        f"{numbers.quantity(peak, 'FLOP/s')} that the {step.bound} peak allows in {step.dtype}.{cached}"
+        f"byte. The step attains {rate}: {numbers.percent(step.share)} of the {allowed} that the {step.bound} peak "
+        f"allows in {step.dtype}.{cached}"
     )
 
 
