@@ -58,8 +58,8 @@ def run(
 ) -> None:
     """Measure scripts or workloads on one or more backends.
 
-    A script runs as `python train.py` runs it, in a copy of its folder. The script gets the arguments after --. Each
-    measurement runs in a new process. devbench shows the results and writes them to a folder.
+    A script runs as `python train.py` runs it, in a copy of the current folder. The script gets the arguments after
+    --. Each measurement runs in a new process. devbench shows the results and writes them to a folder.
     """
     programs = named(workloads or [], module)
     if only is not None:

@@ -21,7 +21,7 @@ from bench.render.text import plain
 HELP = {
     "info": "Identifies the latest result of each comparison key. Always 1.",
     "timestamp_seconds": "Start of the measurement, in seconds since 1970.",
-    "status": "1 for the status of the result, 0 for the others.",
+    "status": "1 for the status of the result (complete, partial or failed), 0 for the others.",
     "step_seconds": "Typical step time in seconds.",
     "step_seconds_low": "Lower bound of its 95% interval.",
     "step_seconds_high": "Upper bound of its 95% interval.",

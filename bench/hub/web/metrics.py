@@ -51,7 +51,8 @@ class HubMetrics:
             registry=own,
         )
         self.rows = Gauge("devbench_hub_rows", "Rows per table.", ("table",), registry=own)
-        self.runs = Gauge("devbench_hub_runs", "Runs by state.", ("state",), registry=own)
+        states = "running, finished, failed, interrupted or lost"
+        self.runs = Gauge("devbench_hub_runs", f"Runs by state: {states}.", ("state",), registry=own)
         self.streams = Gauge("devbench_hub_streams", "Open event streams.", registry=own)
         version = Gauge("devbench_hub_info", "Version of the hub. Always 1.", ("version",), registry=own)
         version.labels(__version__).set(1)

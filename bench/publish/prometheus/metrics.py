@@ -147,7 +147,7 @@ METRICS = (
     RunMetric(
         "devbench_run_state",
         "gauge",
-        "1 for the state of the run, 0 for the others.",
+        "1 for the state of the run (running, complete, partial or failed), 0 for the others.",
         lambda run: {state: float(state == run.state) for state in STATES},
         "state",
         STATES,
