@@ -65,6 +65,10 @@ class Synchronizer:
         return float(np.sqrt(np.mean(array**2))) if array.ndim else float(array)
 
     def _last_element(self, value: Any) -> float:
+        import numpy as np
+
+        if isinstance(value, np.ndarray):  # it is on the host already
+            return self._number(value.flat[-1])
         if isinstance(value, dict):
             return sum(self._last_element(part) for part in value.values())
         if isinstance(value, (tuple, list)):

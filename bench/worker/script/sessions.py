@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.worker.script.calls import Observation
+from bench.worker.script.values import leaves
 
 UPDATES = re.compile(r"^(Resource)?(Sparse)?Apply[A-Z]|^(Resource)?Scatter(Add|Sub)$")
 """Operations of optimizers that update variables."""
@@ -41,21 +41,10 @@ def observe(seen: Observation) -> None:
     kind.run = run
 
 
-def _flat(fetches: Any) -> Iterator[Any]:
-    """Yield the leaves of nested fetches. A monitored session passes dicts, whose keys cannot be sorted."""
-    if isinstance(fetches, Mapping):
-        fetches = list(fetches.values())
-    if isinstance(fetches, (list, tuple)):
-        for part in fetches:
-            yield from _flat(part)
-    else:
-        yield fetches
-
-
 def _operations(session: Any, fetches: Any) -> list[Any]:
     """Return the operations that a call of `run` fetches."""
     operations = []
-    for fetch in _flat(fetches):
+    for fetch in leaves(fetches):
         try:
             element = session.graph.as_graph_element(fetch)
         except (TypeError, ValueError, KeyError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench.worker.script.calls import Updated
@@ -20,8 +20,22 @@ def number_in(tf: Any, value: Any) -> Any:
         return value
     if isinstance(value, Mapping) and "loss" in value:
         value = value["loss"]
-    parts = [part for part in tf.nest.flatten(value) if _is_number(part)]
-    return min(parts, key=_order, default=0.0)
+    try:
+        found = tf.nest.flatten(value)
+    except TypeError:  # it sorts the keys of dicts
+        found = leaves(value)
+    return min(filter(_is_number, found), key=_order, default=0.0)
+
+
+def leaves(nested: Any) -> Iterator[Any]:
+    """Yield the leaves of nested lists, tuples and dicts. A monitored session has dicts whose keys cannot be sorted."""
+    if isinstance(nested, Mapping):
+        nested = list(nested.values())
+    if isinstance(nested, (list, tuple)):
+        for part in nested:
+            yield from leaves(part)
+    else:
+        yield nested
 
 
 def _is_number(part: Any) -> bool:
