@@ -62,6 +62,26 @@ def scout(
     return session.results[0]
 
 
+def trial(scouted: Result, program: Path, output: Path, servers: WorkerServers | None) -> Result:
+    """Measure one short trial of a script whose steps are recognized.
+
+    Args:
+        scouted: the result of `scout`.
+        program: the script.
+        output: folder for results.
+        servers: start the process. None if it is fresh.
+    """
+    arguments = scouted.spec.script.arguments if scouted.spec.script else ()
+    settings = RunSettings(args=arguments, output=output, max_processes=1, max_time=300)
+    (group,) = plan([program], settings)
+    design = Design(cold_starts="none", separate_starts=0, full=False)
+    session = Session(group, settings, design, Recorder(settings), servers)
+    session.results[0].recognition = scouted.recognition
+    with patch("bench.session.interleave.BLOCKS", 5):
+        (result,) = session.run()
+    return result
+
+
 def recognition(result: Result) -> Recognition:
     """Return what was recognized."""
     assert result.failure is None, result.failure

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from scouting import failure, recognition, scout, servers_of_scripts
+from scouting import failure, recognition, scout, servers_of_scripts, trial
 
 from bench.model.recognition import StepKind
 from bench.session.process import StartProcess, spawn
+from bench.session.worker_servers import WorkerServers
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -110,23 +111,38 @@ FRESH = (*ESSENTIAL, "keras_first", "environment")
 
 
 @pytest.fixture(scope="module")
-def fork() -> Iterator[StartProcess]:
+def servers() -> Iterator[WorkerServers | None]:
+    """Return servers that fork the processes of scripts. None if this system has none."""
+    with servers_of_scripts(PROGRAMS / "fit_arrays.py") as shared:
+        yield shared
+
+
+@pytest.fixture
+def fork(servers: WorkerServers | None) -> StartProcess:
     """Return a function that forks the process of a script."""
-    with servers_of_scripts(PROGRAMS / "fit_arrays.py") as servers:
-        yield servers.fork if servers else spawn
+    return servers.fork if servers else spawn
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in EXPECTED])
-def test_the_steps_of_a_script_are_recognized_and_counted(name: str, tmp_path: Path, fork: StartProcess) -> None:
+def test_the_steps_of_a_script_are_recognized_counted_and_measured(
+    name: str, tmp_path: Path, servers: WorkerServers | None, fork: StartProcess
+) -> None:
     expected = EXPECTED[name]
     program = PROGRAMS / f"{name}.py"
-    found = recognition(scout(program, tmp_path, expected.arguments, start=spawn if name in FRESH else fork))
+    scouted = scout(program, tmp_path, expected.arguments, start=spawn if name in FRESH else fork)
+    found = recognition(scouted)
     assert found.ended
     assert (found.chosen.kind, found.chosen.steps) == (expected.kind, expected.steps)
     assert tuple(source.steps for source in found.others) == expected.others
     assert expected.text in (PROGRAMS / found.chosen.file).read_text().splitlines()[found.chosen.line - 1]
     assert found.total_steps == expected.steps
+    result = trial(scouted, program, tmp_path, None if name in FRESH else servers)
+    assert result.failure is None, result.failure
+    assert result.samples[0].series[0].blocks
+    assert {"import", "build"} <= result.samples[0].phases.keys()
+    assert result.placement is not None
+    assert (result.placement.requested_device, result.placement.verified) == ("CPU:0", True)
 
 
 @pytest.mark.timeout(300)

@@ -188,7 +188,7 @@ def test_commits_are_listed_from_the_good_end_to_the_bad_one(repository: GitRepo
 
 
 def test_the_time_limit_holds_for_the_whole_gate(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {}
+    given: dict[str, float] = {}
 
     def run(files: object, settings: RunSettings, recorder: object, deadline: float) -> None:
         given.update(max_time=settings.max_time, seconds=deadline - time.monotonic())
