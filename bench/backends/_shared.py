@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.errors import DeviceAbsent, SettingsError
 from bench.machine import installed, system
@@ -73,6 +73,11 @@ def refuse(problem: str, checks: Iterable[Check]) -> None:
         causes = "; ".join(f"{check.name}: {check.detail}" for check in failed)
         fixes = dict.fromkeys(line for check in failed for line in check.fix.splitlines())
         raise DeviceAbsent(f"{problem}: {causes}", "\n".join(fixes))
+
+
+def gpu_of(tf: Any) -> Any:
+    """Return the GPU that this process uses, or the first one if the program hides them all."""
+    return [*tf.config.get_visible_devices("GPU"), *tf.config.list_physical_devices("GPU")][0]
 
 
 def library_folders(*system_folders: str) -> list[Path]:

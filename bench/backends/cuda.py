@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from bench.backends import Capabilities, _cuda_cards, _cuda_checks, _cuda_libraries, _nvml, _probe, hiding_variables
-from bench.backends._shared import common_environment, refuse
+from bench.backends._shared import common_environment, gpu_of, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed
 from bench.model.check import Check
@@ -122,8 +122,7 @@ def describe(tf: Any) -> Device:
     """Return the GPU with its memory, its compute capability and the versions of its drivers."""
     from bench.model.device import Device
 
-    device = [*tf.config.get_visible_devices("GPU"), *tf.config.list_physical_devices("GPU")][0]  # a script may hide it
-    details = tf.config.experimental.get_device_details(device)
+    details = tf.config.experimental.get_device_details(gpu_of(tf))
     driver = _probe.cuda(_cuda_checks.LIBRARY)  # this process has loaded the driver already
     name = details.get("device_name")
     first = driver.gpus[0] if driver.gpus else None  # TensorFlow and the driver number GPUs alike

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.backends import Capabilities, hiding_variables
 from bench.backends._probe import QueryFailed, query_libraries
-from bench.backends._shared import common_environment, files_named, install, library_folders, refuse
+from bench.backends._shared import common_environment, files_named, gpu_of, install, library_folders, refuse
 from bench.errors import DeviceAbsent
 from bench.machine import installed, system
 from bench.model.check import Check, run_check
@@ -92,9 +92,8 @@ def describe(tf: Any) -> Device:
     """Return the adapter and the version of the plug-in."""
     from bench.model.device import Device
 
-    device = [*tf.config.get_visible_devices("GPU"), *tf.config.list_physical_devices("GPU")][0]  # a script may hide it
     return Device(
-        name=tf.config.experimental.get_device_details(device).get("device_name"),
+        name=tf.config.experimental.get_device_details(gpu_of(tf)).get("device_name"),
         plugin=installed.version(PLUGIN),
         gpus=len(tf.config.list_physical_devices("GPU")),
         wsl=system.wsl(),

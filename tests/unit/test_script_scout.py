@@ -9,8 +9,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from bench.model.recognition import StepKind, StepSource
-from bench.worker.script.calls import ScriptCall, Updated, contains_training
+from bench.worker.script.calls import ScriptCall, Updated
 from bench.worker.script.scout import Scout, alternating, choose
+from bench.worker.script.training_calls import contains_training
 from bench.worker.timed_loop import Finished
 
 pytestmark = pytest.mark.once

@@ -34,13 +34,14 @@ from bench.worker.protocol import (
     Trained,
 )
 from bench.worker.script import fit_data, fits, inference, sessions, settings
-from bench.worker.script.calls import Observation, contains_training, in_script
+from bench.worker.script.calls import Observation, in_script
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.nothing_recognized import NothingRecognized, no_steps
 from bench.worker.script.placement_step import StepPlacement
 from bench.worker.script.program import ScriptProgram
 from bench.worker.script.running import Stopped
 from bench.worker.script.scout import Scout
+from bench.worker.script.training_calls import contains_training
 from bench.worker.script.updates import Updates
 from bench.worker.script.values import number_in
 from bench.worker.script.watch import Watch
