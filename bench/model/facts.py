@@ -149,6 +149,9 @@ tensor. input: getting a batch. python: Python without TensorFlow. other: none o
 WHOLE_DATA_CALLS = ("predict", "evaluate", "fit")
 """Methods of a Keras model for whole data sets. Each call prepares an input pipeline and reads back what it returns."""
 
+KERAS_CALLS = (*WHOLE_DATA_CALLS, "train_on_batch", "predict_on_batch", "test_on_batch")
+"""Methods of a Keras model that run steps of their own."""
+
 
 class OwnTimePart(Record):
     """The time of one line of the program's own steps, in one kind of call."""
@@ -191,6 +194,7 @@ class Retraced(Record):
     file: str = Field(description="its file")
     line: int = Field(description="its first line; of a call, the line of the call")
     is_call: bool = Field(False, description="whether it is a call, in which TensorFlow traced functions of its own")
+    of_pipeline: bool = Field(False, description="whether it is a call that built an input pipeline")
     count: int = Field(description="how often it was traced")
 
 

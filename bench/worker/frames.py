@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-WRAPPERS = ("error_handler", "devbench_call")
-"""Functions that Keras, and devbench to observe calls, put around methods of Keras. They are not what a line calls."""
+WRAPPERS = ("error_handler", "_method_wrapper", "devbench_call")
+"""Functions that Keras, TensorFlow and devbench put around methods. They are not what a line calls."""
 
 WORKER = str(Path(__file__).parent)
 """The folder of the worker's own files."""

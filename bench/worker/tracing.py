@@ -10,12 +10,16 @@ from __future__ import annotations
 import inspect
 import time
 from collections import Counter, deque
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.worker.frames import Sources, call_in, library_folders
 
 LATEST_GRAPHS = 8
 """Number of graphs that are kept for inspection."""
+
+PIPELINES = str(Path("tensorflow", "python", "data"))
+"""The folder of TensorFlow's input pipelines."""
 
 
 class Traced(NamedTuple):
@@ -26,12 +30,14 @@ class Traced(NamedTuple):
         file: file of the function or of the line.
         line: line of the function, or the line that called.
         is_call: whether a line of the program called the library.
+        of_pipeline: whether the functions belong to an input pipeline, which is built with them.
     """
 
     function: str
     file: str
     line: int
     is_call: bool
+    of_pipeline: bool = False
 
 
 class Tracing:
@@ -86,4 +92,5 @@ class Tracing:
             return
         source, called = call_in(self._sources)
         if source.line:
-            self.by_function.update([Traced(called, source.file or self._sources.own, source.line, True)])
+            of_pipeline = PIPELINES in code.co_filename
+            self.by_function.update([Traced(called, source.file or self._sources.own, source.line, True, of_pipeline)])

@@ -55,29 +55,30 @@ def scout(
     (group,) = plan([program], settings)
     session = Session(group, settings, Design(), Recorder(settings))
     try:
-        with patch("bench.session.launch.spawn", start):
+        with patch("bench.session.launch.spawn_in", lambda env: start):
             recognize(session.launcher, session.results)
     finally:
         session.launcher.abandon()
     return session.results[0]
 
 
-def trial(scouted: Result, program: Path, output: Path, servers: WorkerServers | None) -> Result:
-    """Measure one short trial of a script whose steps are recognized.
+def trial(
+    program: Path, output: Path, arguments: tuple[str, ...], start: StartProcess, servers: WorkerServers | None
+) -> Result:
+    """Recognize the steps of a script, look into them, and measure one short trial.
 
     Args:
-        scouted: the result of `scout`.
         program: the script.
         output: folder for results.
-        servers: start the process. None if it is fresh.
+        arguments: of the script.
+        start: starts the process that recognizes.
+        servers: start the process that measures. None if it is fresh.
     """
-    arguments = scouted.spec.script.arguments if scouted.spec.script else ()
     settings = RunSettings(args=arguments, output=output, max_processes=1, max_time=300)
     (group,) = plan([program], settings)
-    design = Design(cold_starts="none", separate_starts=0, full=False)
+    design = Design(cold_starts="none", separate_starts=0, inspect=True, full=False)
     session = Session(group, settings, design, Recorder(settings), servers)
-    session.results[0].recognition = scouted.recognition
-    with patch("bench.session.interleave.BLOCKS", 5):
+    with patch("bench.session.launch.spawn_in", lambda env: start), patch("bench.session.interleave.BLOCKS", 5):
         (result,) = session.run()
     return result
 

@@ -9,11 +9,15 @@ from typing import NamedTuple
 import pytest
 from scouting import failure, recognition, scout, servers_of_scripts, trial
 
+from bench.analyse.explain.antipatterns import causes
+from bench.analyse.explain.own_time import NEW_DATASET
+from bench.machine import installed
 from bench.model.recognition import StepKind
 from bench.session.process import StartProcess, spawn
 from bench.session.worker_servers import WorkerServers
 
 PROGRAMS = Path(__file__).parent / "programs"
+KERAS_2 = (installed.version("keras") or "").startswith("2.")
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +88,7 @@ EXPECTED = {
     "loop_while": Expected("updates", "train(tf.constant(25))", 250),
     "loop_class": Expected("updates", "self.train_step(features, labels)", 80),
     "loop_reinforce": Expected("updates", "apply_gradients(", 40),
-    "loop_wasteful": Expected("updates", "train_step(features)))", 300),
+    "loop_wasteful": Expected("updates", "train_step(features)))", 200),
     "loop_nested_functions": Expected("updates", "train_ten(x, y)", 90, (1,)),
     "loop_concrete_function": Expected("updates", "    step(x, y)", 60),
     "loop_nested_traced": Expected("updates", "    train_step(x, y)", 60, (10,)),
@@ -98,6 +102,36 @@ EXPECTED = {
     "session_monitored": Expected("session-training", "session.run([train, loss])", 45),
 }
 
+
+EAGER, READ, RETRACING, DOUBLE = "eager execution", "per-step synchronization", "retracing", "float64"
+CAUSES: dict[str, set[str]] = {
+    "fit_in_a_loop": {RETRACING},
+    "fit_mirrored": {RETRACING},
+    "train_on_batch_rest": {DOUBLE},
+    "train_on_batch_gan": {DOUBLE, READ},
+    "loop_eager": {EAGER},
+    "loop_new_optimizer": {EAGER},
+    "loop_folds": {EAGER},
+    "loop_eager_gan": {EAGER},
+    "loop_critic": {EAGER},
+    "loop_function_gan": {EAGER},
+    "loop_phases": {READ},
+    "predict": {NEW_DATASET},
+    "call_model": {EAGER},
+    "loop_mirrored": {EAGER, RETRACING},
+    "loop_reinforce": {EAGER, READ},
+    "loop_wasteful": {READ},
+    "loop_minimize": {EAGER},
+    "serve": {EAGER, READ},
+}
+"""What must be found in the steps of each script. Nothing is found in the others."""
+CAUSES_OF_KERAS_2 = {
+    **CAUSES,
+    "fit_mirrored": set(),
+    "train_on_batch_rest": set(),
+    "train_on_batch_gan": {READ},
+    "serve": {READ},
+}
 
 ESSENTIAL = ("fit_dataset", "loop_eager_gan", "loop_many_steps", "session")
 """Scripts that `make test` runs too."""
@@ -137,10 +171,14 @@ def test_the_steps_of_a_script_are_recognized_counted_and_measured(
     assert tuple(source.steps for source in found.others) == expected.others
     assert expected.text in (PROGRAMS / found.chosen.file).read_text().splitlines()[found.chosen.line - 1]
     assert found.total_steps == expected.steps
-    result = trial(scouted, program, tmp_path, None if name in FRESH else servers)
-    assert result.failure is None, result.failure
+    if name in FRESH:
+        result = trial(program, tmp_path, expected.arguments, spawn, None)
+    else:
+        result = trial(program, tmp_path, expected.arguments, fork, servers)
+    assert recognition(result).chosen == found.chosen
     assert result.samples[0].series[0].blocks
     assert {"import", "build"} <= result.samples[0].phases.keys()
+    assert (causes(result) or set()) == (CAUSES_OF_KERAS_2 if KERAS_2 else CAUSES).get(name, set())
     assert result.placement is not None
     assert (result.placement.requested_device, result.placement.verified) == ("CPU:0", True)
 

@@ -365,6 +365,20 @@ def test_a_call_that_builds_a_dataset_each_time_is_named_instead_of_functions_of
     assert "train_on_batch" in finding.fix
 
 
+def test_an_input_pipeline_that_is_built_for_each_epoch_is_named_instead_of_the_shapes_of_batches() -> None:
+    def found(function: str, fit: bool) -> Finding:
+        call = {"function": function, "file": "/a/mine.py", "line": 29, "count": 60, "is_call": True}
+        training = {"callbacks": [], "verbose": 0, "metrics": True} if fit else None
+        facts = {"retraced": [{**call, "of_pipeline": True}], "steps_run": 100, "fit": training}
+        every = findings([result(samples=[sample(n, 0.01, facts=facts) for n in (1, 2, 3)])])
+        return next(finding for finding in every if finding.cause == "retracing")
+
+    assert "60 new graphs in 100 steps, because the input pipeline is built again" in found("fit", fit=True).sentence
+    assert "more epochs in one call of fit" in found("fit", fit=True).fix
+    assert found("__iter__", fit=False).sentence.startswith("iterating (")
+    assert "iter(dataset.repeat())" in found("__iter__", fit=False).fix
+
+
 def test_traces_are_counted_over_all_steps_that_they_happened_in() -> None:
     finding = traces({"function": "f", "file": "/a/mine.py", "line": 3, "count": 130})
     assert "130 times in 130 steps" in finding.sentence

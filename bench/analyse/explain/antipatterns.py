@@ -96,20 +96,26 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     calls = [traced for traced in often if traced.is_call]
     if calls:
         names, lines = dict.fromkeys(call.function for call in calls), _lines_of(base, calls)
+        named = " and ".join("iterating" if name == ITERATES else name for name in names)
         count = sum(call.count for call in calls)
         verb = "makes" if len(names) == 1 else "make"
+        rebuilds = all(call.of_pipeline for call in calls)
         trains = any(_is_training(call, samples) for call in calls)
         whole = set() if trains else set(names) & {*WHOLE_DATA_CALLS}
         if whole and whole_data_calls(samples):  # `keras_calls` names them, with their share
             return
         yield Finding(
             cause=NEW_DATASET if whole else "retracing",
-            sentence=f"{' and '.join(names)}{lines} {verb} TensorFlow trace {count} new graphs in "
-            f"{steps} steps" + (", because each call builds a new dataset." if whole else "."),
+            sentence=f"{named}{lines} {verb} TensorFlow trace {count} new graphs in {steps} steps"
+            + (", because each call builds a new dataset." if whole else f"{BUILT_AGAIN if rebuilds else ''}."),
             evidence=evidence,
             fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
             "predict for whole data sets."
             if whole
+            else "Create one iterator before the loop: iter(dataset.repeat())."
+            if ITERATES in names
+            else "Train for more epochs in one call of fit, or for more steps in each epoch."
+            if trains and rebuilds
             else "Give all batches the same shape: drop_remainder=True, or pad to a few lengths."
             if trains
             else "Call it once, outside the loop.",
@@ -215,6 +221,10 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
 
 PYTHON_IN_GRAPH = "Python inside the graph"
 ON_HOST = "operations on the host"
+
+ITERATES = "__iter__"
+"""What a loop over a dataset calls first."""
+BUILT_AGAIN = ", because the input pipeline is built again and again"
 
 OFTEN = 0.2
 """Traces per step from which the program's own call of `fit` counts as retracing: its batches differ in shape."""

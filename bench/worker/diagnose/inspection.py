@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from bench.model.facts import WHOLE_DATA_CALLS, EagerOperations, Facts, Float64, GraphOperations, HostReads
+from bench.model.facts import KERAS_CALLS, EagerOperations, Facts, Float64, GraphOperations, HostReads
 from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, library_folders
 
 WARM_UP = 2
@@ -26,6 +26,12 @@ STEPS = 5
 
 MAX_NAMES = 5
 """Maximum number of lines, or of types of operations, in a fact."""
+
+INPUT = ("IteratorGetNext", "IteratorGetNextSync")
+"""Operations that take a batch from a dataset."""
+
+RETURN_NUMBERS = tuple(name for name in KERAS_CALLS if name != "predict_on_batch")
+"""Methods of a Keras model that return numbers. The model itself can be called in place of `predict_on_batch`."""
 
 PYTHON_CALLS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 
@@ -85,7 +91,7 @@ def observing(tf: Any, sources: Sources) -> Iterator[Observed]:
 
     def report_operation(op: str) -> None:
         source, called = call_in(sources)
-        if called not in WHOLE_DATA_CALLS:  # what Keras does around a data set is not the program's step
+        if called not in KERAS_CALLS and op not in INPUT:  # what Keras does around a step is not the program's
             observed.eager.update([(op, source)])
 
     def report_read() -> None:
@@ -182,8 +188,8 @@ def _host_reads(sources: Sources, report: Callable[[], None]) -> Iterator[None]:
         while frame.f_back is not None and frame.f_code.co_filename == own_file:
             frame = frame.f_back
         reader = frame.f_code.co_filename
-        # TensorFlow's own reads do not count. Keras reads what a call for a whole data set returns.
-        own = reader.startswith(tensorflow) or (reader.startswith(keras) and call_in(sources)[1] in WHOLE_DATA_CALLS)
+        # TensorFlow's own reads do not count. Keras reads what these calls return: the program cannot change that.
+        own = reader.startswith(tensorflow) or (reader.startswith(keras) and call_in(sources)[1] in RETURN_NUMBERS)
         if not own and not is_own_work(frame, sources):
             report()
         return original(tensor)

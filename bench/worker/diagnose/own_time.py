@@ -18,7 +18,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any, NamedTuple
 
-from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTime, OwnTimePart
+from bench.model.facts import KERAS_CALLS, CallKind, OwnTime, OwnTimePart
 from bench.worker.frames import WORKER, WRAPPERS, SourceLine, Sources, is_own_work, library_folders
 
 WARM_UP = 2
@@ -37,9 +37,6 @@ SWITCH_INTERVAL = 0.0002
 
 MAX_PARTS = 20
 """Maximum number of lines in the fact."""
-
-KERAS_CALLS = (*WHOLE_DATA_CALLS, "train_on_batch", "predict_on_batch", "test_on_batch")
-"""Methods of a Keras model that run steps of their own."""
 
 READS = (
     "numpy", "_numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "tolist", "item",
@@ -164,11 +161,19 @@ class StackSampler:
     def _run(self) -> None:
         last = time.perf_counter()
         while not self._ended.wait(INTERVAL):
-            frame = sys._current_frames().get(self._thread_id)
-            now = time.perf_counter()
-            if frame is not None and not self.paused and not is_own_work(frame, self._sources):
-                self.samples.append((place_of(frame, self._sources, self._libraries), now - last))
-            last = now
+            last = self._sample(last)
+
+    def _sample(self, last: float) -> float:
+        """Take a sample. Return when it was taken. No frame is kept, since it would keep the program's objects alive.
+
+        Args:
+            last: when the previous sample was taken, by the clock of `time.perf_counter`.
+        """
+        frame = sys._current_frames().get(self._thread_id)
+        now = time.perf_counter()
+        if frame is not None and not self.paused and not is_own_work(frame, self._sources):
+            self.samples.append((place_of(frame, self._sources, self._libraries), now - last))
+        return now
 
 
 def place_of(frame: FrameType | None, sources: Sources, libraries: tuple[str, ...]) -> Place:

@@ -128,7 +128,7 @@ def read_retraced(facts: Facts, traced: Counter[Traced]) -> None:
         traced: number of traces in the steps that were counted.
     """
     facts.retraced = [
-        Retraced(function=key.function, file=key.file, line=key.line, is_call=key.is_call, count=count)
+        Retraced(**key._asdict(), count=count)
         for key, count in traced.most_common(MAX_FUNCTIONS)
         if count > FEW_TRACES and not is_devbench(Path(key.file))
     ]

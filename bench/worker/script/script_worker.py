@@ -259,6 +259,8 @@ class ScriptWorker:
         if self.timed_loop is None:
             return
         self.rig.what_ifs.check()
+        if not self.before_first:
+            self.tracing.by_function.clear()
         self.synchronizer.model = model
         self.timed_loop.losses.running_mean = type(model).train_step is self.rig.tf.keras.Model.train_step
         self.synchronizer.prepare(model)
@@ -271,6 +273,7 @@ class ScriptWorker:
     def on_first_step(self, model: Any) -> None:
         """Prepare for the first step of a loop other than `fit`. The call that ran the step has returned already."""
         assert self.timed_loop is not None
+        self.tracing.by_function.clear()  # what was traced before the loop is not traced again
         if model is not None:
             self.synchronizer.model = model
             self.synchronizer.prepare(model)

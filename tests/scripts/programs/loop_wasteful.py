@@ -11,7 +11,7 @@ history = []
 
 
 def examples():
-    for _ in range(300):
+    for _ in range(200):
         time.sleep(0.015)
         yield np.random.rand(16, 8).astype("float32")
 
