@@ -34,6 +34,9 @@ _FATAL = re.compile(r"^(?:\d{4}-\d\d-\d\d [\d:.]+: F|F\d{4} [\d:.]+) ")
 
 _ERROR = re.compile(r"[\w.]*(Error|Exception)\b.*: ")
 
+_UNNAMED = " name:"
+"""The end of TensorFlow's message about an operation without a name."""
+
 
 class Failure(Record):
     """How a worker failed."""
@@ -65,7 +68,7 @@ class Failure(Record):
     def brief(self) -> str:
         """One line of the message: the first, or if that is a heading, the line that names the error."""
         lines = [line.strip() for line in self.message.splitlines() if line.strip()] or [""]
-        line = lines[0]
+        line = lines[0].removesuffix(_UNNAMED)
         if line.endswith(":"):
             line = next((other for other in lines[1:] if _ERROR.match(other)), lines[-1])
         return line if len(line) <= LONGEST_BRIEF else line[: LONGEST_BRIEF - 1] + "…"

@@ -149,6 +149,10 @@ def test_levels_of_equal_speed_rarely_give_a_measurable_part() -> None:
         ("InternalError: Graph execution error:\n\n at node x\n  mine.py, line 3: fit()", "mine.py, line 3: fit()"),
         ("OOM\nwhen allocating", "OOM"),
         ("word " * 100, "word " * 39 + "word…"),
+        (
+            "InvalidArgumentError: cannot compute Sub [Op:Sub] name: \n a.py, line 5: loss = a - b",
+            "InvalidArgumentError: cannot compute Sub [Op:Sub]",
+        ),
     ],
 )
 def test_a_failed_what_if_is_one_line_that_says_what_happened(message: str, line: str) -> None:
