@@ -163,7 +163,10 @@ class ProgramChange(Record):
     cause: str = Field(description="the cause, in sentences")
     share: float | None = Field(description="share of the step that the cause takes; None if it was not measured")
     gains: list[Gain] = Field(description="what was measured to help, largest gain first")
-    fix: str = Field(description="what else to change, which was not measured; empty if nothing is known")
+    fix: str = Field(description="what else to change, whose gain is not known; empty if nothing is known")
+    fix_undecided: bool = Field(
+        False, description="whether that was tried, and the trials do not decide whether it helps"
+    )
 
 
 class Fastest(Record):

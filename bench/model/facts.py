@@ -137,6 +137,13 @@ class EagerOperations(InLines):
     operations: list[str] = Field(description="types, the most frequent first")
 
 
+class PersistentTapes(InLines):
+    """Persistent gradient tapes that a step makes, each for at most one gradient."""
+
+    per_step: float = Field(description="tapes per step")
+    several_gradients: bool = Field(description="whether other persistent tapes of a step compute several gradients")
+
+
 CallKind = Literal["graph", "eager", "keras", "tracing", "building", "read", "input", "python", "other"]
 """What a line of the program spends its time on.
 
@@ -239,6 +246,7 @@ class Facts(Record):
     pipeline: list[PipelineStage] | None = Field(None, description="stages of the program's pipeline, its source first")
     pipeline_reachable: bool | None = Field(None, description="whether a what-if can change the pipeline")
     host_reads: HostReads | None = None
+    persistent_tapes: PersistentTapes | None = None
     eager: EagerOperations | None = None
     own_time: OwnTime | None = None
     optimizer: OptimizerTime | None = None

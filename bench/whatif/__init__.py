@@ -30,6 +30,8 @@ and ADVICE, and at least one of these functions, which the worker calls:
     change_dataset(tf, dataset) -> dataset     the changed input pipeline
     change_fit(tf, model, arguments) -> dict   the changed arguments of a call of `fit`, by name; the model may be
                                                changed in place; None if there is nothing to change
+    change_tensorflow(tf, on_changed) -> None  replaces something in TensorFlow before the program runs; calls
+                                               `on_changed` once the program uses it
 
 No what-if imports TensorFlow.
 """
@@ -52,7 +54,7 @@ from bench.model.step_parts import StepPart
 
 ORDER = (
     "batch", "xla", "dtype", "parallel-map", "cache", "prefetch", "steps-per-execution", "without-callbacks",
-    "without-metrics", "graph", "function", "threads", "onednn", "tf32",
+    "without-metrics", "graph", "function", "single-use-tapes", "threads", "onednn", "tf32",
 )  # fmt: skip
 """The order in which what-ifs are tried, and in which the worker applies them. Others follow in the order of names."""
 

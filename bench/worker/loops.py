@@ -97,8 +97,9 @@ def _generator(rig: Rig, timed_loop: TimedLoop) -> None:
         generator = rig.call("as_written")
         issued = 0
         with rig.scope():
-            rig.what_ifs.check()
-            for issued, value in enumerate(generator, 1):  # noqa: B007 - read after the loop
+            for issued, value in enumerate(generator, 1):
+                if issued == 1:
+                    rig.what_ifs.check()
                 timed_loop.tick(value)
         if not issued:
             raise NotApplicable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,9 @@ class WhatIfs:
         self._has_batch = False
         self._modules = {name: whatif.load(name) for name in whatif.program_changes() if name in names}
         self._applied: set[str] = set()
+        for name, module in self._modules.items():
+            if hasattr(module, "change_tensorflow"):
+                module.change_tensorflow(tf, functools.partial(self._applied.add, name))
 
     def dataset(self, dataset: Any) -> Any:
         """Return the input pipeline, changed by the what-ifs."""
@@ -85,5 +89,5 @@ class WhatIfs:
             raise NotApplicable(
                 f"--change {','.join(unapplied)} does not apply to this program and loop",
                 "A pipeline can be changed if data is a tf.data.Dataset, and fit if it trains the model. A step "
-                "can be changed if it is a function of a script that runs eagerly.",
+                "can be changed if it is a function of a script that runs eagerly, and a tape if it is persistent.",
             )

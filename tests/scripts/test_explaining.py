@@ -152,6 +152,19 @@ def test_the_step_of_a_custom_loop_is_divided_by_what_its_lines_do(tmp_path: Pat
 
 @pytest.mark.once
 @pytest.mark.timeout(600)
+def test_a_tape_is_made_not_persistent_only_where_there_is_a_persistent_one(tmp_path: Path) -> None:
+    for name in ("loop_persistent_tape.py", "loop_eager.py"):
+        shutil.copy(PROGRAMS / name, tmp_path)
+    change = ("--change", "single-use-tapes", "--max-processes", "1")
+    run = run_devbench(tmp_path, "run", "loop_persistent_tape.py", *change)
+    assert run.code == 0, run.text()
+    refused = run_devbench(tmp_path, "run", "loop_eager.py", *change)
+    assert refused.code != 0
+    assert "--change single-use-tapes does not apply to this program and loop" in refused.text()
+
+
+@pytest.mark.once
+@pytest.mark.timeout(600)
 def test_a_function_takes_the_place_of_an_eager_step_only_where_there_is_one(tmp_path: Path) -> None:
     for name in ("loop_eager_gan.py", "loop_function.py"):
         shutil.copy(PROGRAMS / name, tmp_path)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bench.analyse.explain.answer import conclude
+from bench.analyse.explain.shares import from_what_ifs
 from bench.model.explanation import BETWEEN_EPOCHS, FIRST_STEPS, Explanation, Finding, Gain, Part
 from bench.model.interval import Interval
 from bench.render.sentences import explanation as sentences
@@ -88,6 +89,27 @@ def test_a_change_that_was_not_tried_says_how_much_it_can_save_at_most() -> None
     ((cause, lines),) = sentences.changes(document)
     assert cause.startswith("40% of the step is dispatch: ")
     assert lines == [f"{advice('steps-per-execution')} (not tried, can save at most 40%)"]
+
+
+def test_a_change_that_was_tried_without_a_clear_result_is_called_undecided() -> None:
+    tapes = Finding(cause="persistent tapes", sentence="", evidence="", share=0.11, what_ifs=["single-use-tapes"])
+    unclear = gain("single-use-tapes", 0.95, "undecided")
+    ((_, lines),) = sentences.changes(concluded(parts=[], findings=[tapes], gains=[unclear]))
+    assert lines == [f"{advice('single-use-tapes')} (undecided, can save at most 11%)"]
+
+
+def test_a_cause_that_one_what_if_removes_takes_what_it_saves_or_at_most_what_it_may_save() -> None:
+    def share_with(tried: Gain) -> float | None:
+        document = concluded(parts=[])
+        tapes = Finding(cause="persistent tapes", sentence="", evidence="", what_ifs=["single-use-tapes"])
+        document.findings = [tapes]
+        document.gains = [tried.model_copy(update={"loop": "as-written"})]
+        from_what_ifs(document)
+        return document.findings[0].share
+
+    assert share_with(gain("single-use-tapes", 0.7)) == pytest.approx(0.3)
+    assert share_with(gain("single-use-tapes", 0.95, "undecided")) == pytest.approx(1 - 0.97 * 0.95)
+    assert share_with(gain("single-use-tapes", 1.2)) == 0.0
 
 
 def test_changes_are_sorted_by_what_they_save_and_a_small_gain_does_not_hide_a_large_cause() -> None:

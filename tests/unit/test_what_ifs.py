@@ -32,7 +32,9 @@ def test_a_what_if_defines_the_names_of_the_protocol(name: str) -> None:
         assert module.WORDS
         assert module.CAUSE
         assert module.ADVICE.endswith(".")
-        assert any(hasattr(module, name) for name in ("change_dataset", "change_fit", "change_step"))
+        assert any(
+            hasattr(module, name) for name in ("change_dataset", "change_fit", "change_step", "change_tensorflow")
+        )
     else:
         assert callable(module.candidates)
 
@@ -112,6 +114,9 @@ def test_only_changes_that_apply_to_the_program_are_tried() -> None:
     reachable = ["parallel-map", "cache", "prefetch", "steps-per-execution"]
     assert names_for(fit=fit, pipeline=pipeline, pipeline_reachable=True) == reachable
     assert names_for(fit=fit, run_eagerly=True) == ["steps-per-execution", "graph"]
+    tapes = {"lines": [3], "per_step": 1.0, "several_gradients": False}
+    assert names_for(persistent_tapes=tapes) == ["single-use-tapes"]
+    assert names_for(persistent_tapes={**tapes, "several_gradients": True}) == []
     assert names_for() == []
 
 

@@ -180,8 +180,20 @@ def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
         names = {gain.name for gain in helpful}
         fix = _fix(cause.source, gains, without=names) if cause.source is not None else ""
     return ProgramChange(
-        kind=cause.kind, name=cause.name, cause=cause.sentence, share=cause.share, gains=helpful[:MOST_GAINS], fix=fix
+        kind=cause.kind,
+        name=cause.name,
+        cause=cause.sentence,
+        share=cause.share,
+        gains=helpful[:MOST_GAINS],
+        fix=fix,
+        fix_undecided=bool(fix) and cause.source is not None and _is_undecided(cause.source, gains),
     )
+
+
+def _is_undecided(source: Part | Finding, gains: Sequence[Gain]) -> bool:
+    """Return whether each change against a cause was tried, and the trials do not decide whether one helps."""
+    tried = {gain.name for gain in gains if gain.ratio is not None}
+    return not source.fix and bool(source.what_ifs) and set(source.what_ifs) <= tried
 
 
 def _fix(source: Part | Finding, gains: Sequence[Gain], without: Collection[str] = ()) -> str:

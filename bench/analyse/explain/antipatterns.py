@@ -1,4 +1,4 @@
-"""Findings about what the program's own steps do: reads, eager operations, retraces, float64, work on the host."""
+"""Findings about what the program's own steps do: reads, eager operations, tapes, retraces, float64, host work."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bench.model.explanation import Finding
 from bench.model.facts import WHOLE_DATA_CALLS, Facts, Retraced
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.whatif import single_use_tapes
 
 Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
 """From a result and its usable samples to findings."""
@@ -59,6 +60,21 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
             sentence="The operations of a step run one by one from Python, not as a graph.",
             evidence="the model's run_eagerly is on",
             what_ifs=["graph"],
+        )
+
+
+def persistent_tapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if a step makes persistent tapes that compute at most one gradient each."""
+    tapes = merged_facts(samples).persistent_tapes
+    if tapes and tapes.per_step >= 0.5:
+        number = f"{tapes.per_step:.3g} persistent gradient tape{'' if tapes.per_step == 1 else 's'}"
+        lines = named_lines(base, tapes.lines, tapes.elsewhere)
+        yield Finding(
+            cause=single_use_tapes.CAUSE,
+            sentence=f"Each step makes {number} for one gradient each{lines}.",
+            evidence="tapes and their gradients counted in a few steps",
+            fix=single_use_tapes.ADVICE if tapes.several_gradients else "",
+            what_ifs=[] if tapes.several_gradients else ["single-use-tapes"],
         )
 
 
@@ -232,6 +248,7 @@ OFTEN = 0.2
 READERS: Sequence[Reader] = (
     host_reads,
     eager_execution,
+    persistent_tapes,
     retracing,
     keras_calls,
     float64,

@@ -58,7 +58,11 @@ def _span(cause: str, levels: Sequence[Result], level_causes: Sequence[set[str] 
 
 
 def from_what_ifs(explanation: Explanation) -> None:
-    """Set the share of causes that every level has, from the largest gain of a what-if that removes them."""
+    """Set the share of causes from what-ifs that remove them.
+
+    Of a cause that every level has, the largest gain counts. If only one what-if removes a cause, the cause takes what
+    it saves, or at most what it may save.
+    """
     for finding in explanation.findings:
         cause = WHAT_IF_CAUSES.get(finding.cause)
         gains = {gain.ratio.value: gain for gain in explanation.gains if cause and gain.ratio and gain.cause == cause}
@@ -67,6 +71,13 @@ def from_what_ifs(explanation: Explanation) -> None:
             finding.share = min(1.0, (1 - ratio) * _level_share(explanation.parts, loop))
             gain = gains[ratio]
             finding.evidence += f"; the loop {loop} takes {1 - ratio:.0%} less per {gain.unit} with {gain.what_if}"
+    for finding in explanation.findings:
+        only = next((gain for gain in explanation.gains if [gain.name] == finding.what_ifs), None)
+        if finding.share is None and not finding.fix and only is not None and only.saving_bounds is not None:
+            low, high = only.saving_bounds
+            saving = (only.saving or 0.0) if only.verdict == "faster" else high
+            finding.share = min(1.0, max(0.0, saving) * _level_share(explanation.parts, only.loop))
+            finding.evidence += f"; the loop {only.loop} takes {low:.0%} to {high:.0%} less with {only.what_if}"
 
 
 def _level_share(parts: Sequence[Part], loop: str) -> float:

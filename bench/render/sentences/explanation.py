@@ -73,7 +73,7 @@ def _first_cause(explanation: Explanation) -> Finding | None:
 
 
 def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
-    """Return the causes to remove first, each with what to change: measured changes, then what was not tried."""
+    """Return the causes to remove first, each with what to change: measured changes, then what is not known to help."""
     return [
         (plain(change.cause), _advice(change, explanation.own_loop)) for change in explanation.answer[:MOST_CHANGES]
     ]
@@ -94,7 +94,7 @@ def _advice(change: ProgramChange, own_loop: str) -> list[str]:
     ]
     if change.fix:
         most = f", can save at most {numbers.percent(min(1.0, change.share))}" if change.share is not None else ""
-        lines.append(f"{change.fix} (not tried{most})")
+        lines.append(f"{change.fix} ({'undecided' if change.fix_undecided else 'not tried'}{most})")
     return lines or ["No change that helps is known."]
 
 

@@ -1,4 +1,4 @@
-"""Facts about a program's own steps: reads of the device, eager operations, dtypes, Python calls.
+"""Facts about a program's own steps: reads of the device, eager operations, tapes, dtypes, Python calls.
 
 After the timed part, a generator is started once more and a few of its steps are observed. Observing makes TensorFlow
 slow. The graphs are those that the program traced. Each fact names the lines of the program that cause it.
@@ -7,15 +7,26 @@ Worker's side only.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from bench.model.facts import KERAS_CALLS, EagerOperations, Facts, Float64, GraphOperations, HostReads
+from bench.model.facts import (
+    KERAS_CALLS,
+    EagerOperations,
+    Facts,
+    Float64,
+    GraphOperations,
+    HostReads,
+    PersistentTapes,
+)
 from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, library_folders
 
 WARM_UP = 2
@@ -33,6 +44,9 @@ INPUT = ("IteratorGetNext", "IteratorGetNextSync")
 RETURN_NUMBERS = tuple(name for name in KERAS_CALLS if name != "predict_on_batch")
 """Methods of a Keras model that return numbers. The model itself can be called in place of `predict_on_batch`."""
 
+GRADIENTS = ("gradient", "jacobian", "batch_jacobian")
+"""Methods of a tape that compute gradients."""
+
 PYTHON_CALLS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 
 FREE = ("Placeholder", "Const", "Cast", "Identity", "NoOp", "ReadVariableOp", "Arg", "_Arg", "_Retval")
@@ -47,25 +61,46 @@ MANY = 1024
 """Minimum number of elements of a large tensor. Shapes and counters have fewer."""
 
 
+@dataclass
+class Tape:
+    """A persistent gradient tape.
+
+    Attributes:
+        source: the line that made it.
+        gradients: how many gradients it computed.
+    """
+
+    source: SourceLine
+    gradients: int = 0
+
+
 class Observed:
     """What happened in the observed steps.
 
     Attributes:
         reads: how often each line read numbers from tensors.
         eager: how often operations ran eagerly, by their type and line.
+        tapes: the persistent tapes that ran eagerly.
     """
 
     def __init__(self) -> None:
         self.reads: Counter[SourceLine] = Counter()
         self.eager: Counter[tuple[str, SourceLine]] = Counter()
+        self.tapes: list[Tape] = []
 
     def read(self, facts: Facts, steps: int) -> None:
-        """Set the facts `host_reads` and `eager`.
+        """Set the facts `host_reads`, `eager` and `persistent_tapes`.
 
         Args:
             facts: where to put the facts.
             steps: number of observed steps.
         """
+        for_one = Counter(tape.source for tape in self.tapes if tape.gradients <= 1)
+        facts.persistent_tapes = PersistentTapes(
+            per_step=for_one.total() / steps,
+            several_gradients=any(tape.gradients > 1 for tape in self.tapes),
+            **_lines(for_one),
+        )
         facts.host_reads = HostReads(per_step=self.reads.total() / steps, **_lines(self.reads))
         by_line: Counter[SourceLine] = Counter()
         by_type: Counter[str] = Counter()
@@ -97,12 +132,16 @@ def observing(tf: Any, sources: Sources) -> Iterator[Observed]:
     def report_read() -> None:
         observed.reads.update([call_in(sources)[0]])
 
-    with _host_reads(sources, report_read), _eager_operations(sources, report_operation):
+    with (
+        _host_reads(sources, report_read),
+        _eager_operations(sources, report_operation),
+        _persistent_tapes(tf, sources, observed.tapes),
+    ):
         yield observed
 
 
 def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], sources: Sources) -> None:
-    """Read the facts `host_reads` and `eager` from a few steps of the program's own generator.
+    """Read the facts of `Observed` from a few steps of the program's own generator.
 
     Args:
         facts: where to put the facts. They stay None if the program is too short.
@@ -199,6 +238,39 @@ def _host_reads(sources: Sources, report: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         base._numpy = original
+
+
+@contextmanager
+def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[None]:
+    """Add each persistent tape that runs eagerly to a list, and count its gradients."""
+    kind = tf.GradientTape
+    originals = {name: vars(kind)[name] for name in ("__init__", *GRADIENTS)}
+    seen: weakref.WeakKeyDictionary[Any, Tape] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(originals["__init__"])
+    def create(tape: Any, persistent: bool = False, *args: Any, **kwargs: Any) -> None:
+        originals["__init__"](tape, persistent, *args, **kwargs)
+        if persistent and tf.executing_eagerly():
+            seen[tape] = Tape(call_in(sources)[0])
+            tapes.append(seen[tape])
+
+    def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def take_gradient(tape: Any, *args: Any, **kwargs: Any) -> Any:
+            if tape in seen:
+                seen[tape].gradients += 1
+            return original(tape, *args, **kwargs)
+
+        return take_gradient
+
+    kind.__init__ = create
+    for name in GRADIENTS:
+        setattr(kind, name, counted(originals[name]))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(kind, name, original)
 
 
 @contextmanager

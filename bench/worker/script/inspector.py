@@ -152,7 +152,7 @@ class StepInspector:
         self._ended = True
 
     def facts(self, source: StepSource) -> Facts:
-        """Return the facts about the steps of a loop: `own_time`, `host_reads`, `eager` and `replay_obstacle`."""
+        """Return the facts about the steps of a loop: `own_time`, `replay_obstacle` and those of `Observed`."""
         loop = self._loops.get(source.token)
         facts = Facts(replay_obstacle=self._obstacle(source, loop))
         if loop is None:
