@@ -201,7 +201,7 @@ class Retraced(Record):
     file: str = Field(description="its file")
     line: int = Field(description="its first line; of a call, the line of the call")
     is_call: bool = Field(False, description="whether it is a call, in which TensorFlow traced functions of its own")
-    of_pipeline: bool = Field(False, description="whether it is a call that built an input pipeline")
+    of_pipeline: bool = Field(False, description="whether most of these functions belong to an input pipeline")
     count: int = Field(description="how often it was traced")
 
 

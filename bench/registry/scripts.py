@@ -5,11 +5,10 @@ A script is described from its source. It is not imported, because that would ru
 
 from __future__ import annotations
 
+import ast
 import importlib.machinery
-import re
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,8 +21,6 @@ from bench.registry import notebook, user_file
 from bench.registry.description import Resolved
 from bench.registry.own_modules import BENCH
 from bench.registry.params import parse_params
-
-IMPORTS_BENCH = re.compile(r"^\s*(?:import|from)\s+bench\b", re.MULTILINE)
 
 NOT_LOOPS = {loop: "a script runs only as it is written" for loop in LOOPS if loop != "as-written"}
 
@@ -98,7 +95,7 @@ def resolve(name: str, file: Path, assignments: Mapping[str, Any], module: str |
 
 
 def _require_no_own_bench(file: Path, folder: Path) -> None:
-    """Raise if a script imports a module `bench` of its own. It would get devbench's package of this name.
+    """Raise if a script, or a module of its own, imports a module `bench` beside it. It would get devbench's package.
 
     Args:
         file: the script.
@@ -107,12 +104,31 @@ def _require_no_own_bench(file: Path, folder: Path) -> None:
     own = next((path for path in (folder / "bench.py", folder / "bench") if path.exists()), None)
     if own is None or own.resolve() == BENCH or (own.is_dir() and not any(own.glob("*.py"))):
         return
-    with suppress(OSError):
-        if any(IMPORTS_BENCH.search(source.read_text("utf-8", "replace")) for source in {file, *folder.glob("*.py")}):
+    sources, read = [file], set()
+    while sources:
+        source = sources.pop()
+        read.add(source)
+        names = _imported(source)
+        if "bench" in names:
             raise WorkloadError(
-                f"{file.name} imports {own.name} beside it, but devbench's own package has the name bench",
+                f"{source.name} imports {own.name} beside it, but devbench's own package has the name bench",
                 f"Rename {own}.",
             )
+        places = (place for name in names for place in (folder / f"{name}.py", folder / name / "__init__.py"))
+        sources += [place for place in places if place.is_file() and place not in read]
+
+
+def _imported(source: Path) -> set[str]:
+    """Return the modules that a script, a notebook or a module imports, without the names of their parts."""
+    try:
+        cells = notebook.read(source).cells.values() if notebook.is_notebook(source) else [source.read_bytes()]
+        trees = [ast.parse(cell) for cell in cells]
+    except (OSError, SyntaxError, ValueError, WorkloadError):  # reported where the file is read to run it
+        return set()
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return {name.partition(".")[0] for name in names}
 
 
 def _with_params(file: Path) -> ModuleType:

@@ -1,15 +1,19 @@
 """The folder that a script runs in: a new copy for each process, so that no process sees what another one wrote.
 
 The parents of the original are copied too, as folders with links to their other entries, so that `../data` is found.
-Folders of programs are linked, because a training does not write into them. So is what is too large to copy.
+Folders of programs are linked, because a training does not write into them. If data are too large to copy, their files
+are linked.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +34,11 @@ MOST_NAMED = 5
 
 ANNOUNCED_BYTES = 100 * 2**20
 """From this size on, the announcement says how large the copy is."""
+
+WRITTEN = re.compile(
+    r"^checkpoint$|\.ckpt|\.data-\d+-of-\d+$|^events\.out\.tfevents|\.(keras|h5|hdf5)$|^saved_model\.pb$", re.IGNORECASE
+)
+"""Names of files that a training writes. They are not linked, because the script would change the originals."""
 
 LINKED = (".git", "node_modules", ".venv", "venv", "site-packages")
 LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
@@ -110,11 +119,17 @@ class ScriptFolder:
         for path in sorted(weights, key=lambda path: weights[path].share, reverse=True):
             if copied.share <= 1:
                 break
+            if _written_in(path) is not None:
+                continue
             large.append(path)
             copied += _Weight(-weights[path].files, -weights[path].size)
         if copied.share > 1 or len(large) > MOST_LINKED:
             raise _too_large(root)
-        named = tuple(path for path in large if not any(parent in large for parent in path.parents))
+        for path in large:
+            if (written := _written_in(path)) is not None:
+                raise _not_linked(path, written, root)
+        every = frozenset(large)
+        named = tuple(path for path in large if every.isdisjoint(path.parents))
         return replace(folder, large=named, files=copied.files, size=copied.size)
 
     @property
@@ -133,8 +148,8 @@ class ScriptFolder:
         more = len(self.large) - len(names)
         names += [f"and {more} more"] if more else []
         return (
-            f"{announced} Too large to copy: {', '.join(names)}. The copy has links to the originals, so what the "
-            "script writes there is kept."
+            f"{announced} Too large to copy: {', '.join(names)}. The copy has links to these files, so a script that "
+            "overwrites them changes the originals."
         )
 
     def prepare(self, scratch: Path) -> tuple[Path, Path]:
@@ -209,6 +224,10 @@ class ScriptFolder:
                 break
         return total
 
+    @cached_property
+    def _linked(self) -> frozenset[Path]:
+        return frozenset(self.large)
+
     def _holds_script(self, path: Path) -> bool:
         return path == self.file or path in self.file.parents
 
@@ -217,8 +236,8 @@ class ScriptFolder:
             target = copy / entry.name
             if entry.is_symlink() and not self._is_lent(entry):
                 _link(Path(os.path.realpath(entry.path)), target)
-            elif Path(entry.path) in self.large:
-                _link(Path(entry.path), target)
+            elif Path(entry.path) in self._linked:
+                _link_files(Path(entry.path), target)
                 if not target.exists():  # Windows allows links only to some users
                     raise _too_large(self.root)
             elif entry.is_dir():
@@ -234,6 +253,42 @@ class ScriptFolder:
 def _is_linked(entry: os.DirEntry[str]) -> bool:
     """Whether a folder holds programs, which a training only reads."""
     return entry.name in LINKED or Path(entry.path, "pyvenv.cfg").exists()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder and its subfolders; the folder itself if it is a file."""
+    if not folder.is_dir():
+        yield folder
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in names)
+
+
+def _written_in(original: Path) -> Path | None:
+    """Return a file that a training has written, by its name, among the first files of a folder, or None."""
+    return next((file for file in islice(_files(original), LIMIT_FILES) if WRITTEN.search(file.name)), None)
+
+
+def _link_files(original: Path, copy: Path) -> None:
+    """Make a folder with links to the files of another one, so that new files stay in the copy.
+
+    A single file is linked. So is a folder of more than `LIMIT_FILES` files, as a whole.
+    """
+    files = list(islice(_files(original), LIMIT_FILES + 1))
+    if len(files) > LIMIT_FILES or not original.is_dir():
+        _link(original, copy)
+        return
+    copy.mkdir()
+    for file in files:
+        link = copy / file.relative_to(original)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        _link(Path(os.path.realpath(file)), link)
+
+
+def _not_linked(large: Path, written: Path, root: Path) -> SettingsError:
+    return SettingsError(
+        f"{large} is too large to copy for each process, and the script may overwrite {written.name} in it",
+        f"Move what a training has written out of {root}. To run the script without a copy:\n--workdir {root}",
+    )
 
 
 def _too_large(root: Path) -> SettingsError:

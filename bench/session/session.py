@@ -95,6 +95,9 @@ class Session:
         try:
             self._scouted = recognize(self.launcher, self.results, self.design.inspect)
             self._progress.begin()  # the time limit is for the trials
+            if self.design.deadline is not None and self.design.purpose == "run":
+                left = max(1.0, self.design.deadline - time.monotonic())
+                self.settings = stopping.with_time_limit(self.settings, min(left, self.settings.max_time))
             reason = self._run_trials() if self._working() else "failed"
             self._trials_seconds = self._progress.elapsed
             self._run_one_offs()
@@ -224,7 +227,7 @@ class Session:
             return "target"
         accuracy = self._accuracy(self._open())
         self._progress.planned = None
-        if accuracy and accuracy.needed and self.design.deadline is None:
+        if accuracy and accuracy.needed and (self.design.deadline is None or self.design.purpose == "run"):
             least = max(stopping.minimum_trials(accuracy, self.design.pilot, self.design.clear_trials), accuracy.needed)
             self._progress.planned = min(least, self.settings.max_processes)
         reason = stopping.reason(

@@ -23,14 +23,15 @@ def applies(program: Program) -> bool:
 
 
 def change_tensorflow(tf: Any, on_changed: Callable[[], None]) -> None:
-    """Let no tape be persistent."""
+    """Let no tape that runs eagerly be persistent."""
     kind = tf.GradientTape
     original = kind.__init__
 
     @functools.wraps(original)
     def create(tape: Any, persistent: bool = False, *args: Any, **kwargs: Any) -> None:
-        if persistent:
+        if persistent and tf.executing_eagerly():
             on_changed()
-        original(tape, False, *args, **kwargs)
+            persistent = False
+        original(tape, persistent, *args, **kwargs)
 
     kind.__init__ = create

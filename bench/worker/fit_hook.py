@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from bench.worker.callback_times import CallbackTimer
 from bench.worker.fit_epochs import Call, FitEpochs, epoch_of_fit, length_of_pass
-from bench.worker.frames import library_folders
+from bench.worker.frames import keras_folder
 from bench.worker.protocol import PhaseEnded
 from bench.worker.timed_loop import Finished
 from bench.worker.what_ifs import WhatIfs
@@ -185,7 +185,7 @@ class FitHook:
 
     def _patch_dataset(self) -> None:
         original = self._tf.data.Dataset.__iter__
-        hook, keras = self, library_folders()[-1]
+        hook, keras = self, keras_folder(self._tf)
 
         def iterate(dataset: Any) -> Any:
             if not sys._getframe(1).f_code.co_filename.startswith(keras):

@@ -92,6 +92,12 @@ def is_own_work(frame: Any, sources: Sources) -> bool:
 
 
 def library_folders() -> tuple[str, ...]:
-    """Return the folders of TensorFlow and Keras."""
-    modules = (sys.modules.get(name) for name in ("tensorflow", "keras"))
+    """Return the folders of TensorFlow and Keras, TensorFlow's first."""
+    modules = (sys.modules.get(name) for name in ("tensorflow", "keras", "tf_keras"))
     return tuple(str(Path(module.__file__).parent) for module in modules if module is not None and module.__file__)
+
+
+def keras_folder(tf: Any) -> str:
+    """Return the folder of the package that is `tf.keras`: keras or tf_keras."""
+    package = sys.modules[tf.keras.Model.__module__.partition(".")[0]]
+    return str(Path(package.__file__ or "").parent)

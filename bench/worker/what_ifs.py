@@ -89,5 +89,6 @@ class WhatIfs:
             raise NotApplicable(
                 f"--change {','.join(unapplied)} does not apply to this program and loop",
                 "A pipeline can be changed if data is a tf.data.Dataset, and fit if it trains the model. A step "
-                "can be changed if it is a function of a script that runs eagerly, and a tape if it is persistent.",
+                "can be changed if it is a function of a script that runs eagerly, and a tape if it is persistent and "
+                "runs eagerly.",
             )

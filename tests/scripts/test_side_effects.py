@@ -111,9 +111,28 @@ def test_what_is_too_large_to_copy_is_linked(tmp_path: Path, monkeypatch: pytest
     assert "Too large to copy: " in found.announcement
     assert "many/deep" in found.announcement
     _, copy = found.prepare(tmp_path / "scratch")
-    assert {name for name in linked if (copy / name).is_symlink()} == linked
+    assert {path.name for path in (copy / "sub" / "model").iterdir() if path.is_symlink()} == {"a", "b"}
+    assert {name for name in linked if (copy / name).is_symlink()} == {"sub/big.bin", "many/deep"}
+    (copy / "sub" / "model" / "new").write_text("written by the script")
+    assert not (project / "sub" / "model" / "new").exists()
     assert all((copy / name).stat().st_size == size for name, size in sizes.items())
     assert not (copy / "many").is_symlink()
+
+
+@pytest.mark.once
+def test_a_folder_of_checkpoints_is_not_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script_folder, "LIMIT_BYTES", 100)
+    (tmp_path / "train.py").write_text("print(1)")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "best.keras").write_bytes(b"x" * 60)
+    (tmp_path / "data.npz").write_bytes(b"x" * 50)
+    (group,) = plan([tmp_path / "train.py"], RunSettings())
+    found = ScriptFolder.of(group.planned[0].spec, None, tmp_path / "results")
+    assert [path.name for path in found.large] == ["data.npz"]  # although the other one is larger
+    (tmp_path / "runs" / "best.keras").write_bytes(b"x" * 101)
+    with pytest.raises(SettingsError, match=r"the script may overwrite best\.keras in it") as raised:
+        ScriptFolder.of(group.planned[0].spec, None, tmp_path / "results")
+    assert "--workdir" in raised.value.hint
 
 
 @pytest.mark.once

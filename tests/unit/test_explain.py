@@ -380,7 +380,7 @@ def test_an_input_pipeline_that_is_built_for_each_epoch_is_named_instead_of_the_
     assert "60 new graphs in 100 steps, because the input pipeline is built again" in found("fit", fit=True).sentence
     assert "more epochs in one call of fit" in found("fit", fit=True).fix
     assert found("__iter__", fit=False).sentence.startswith("iterating (")
-    assert "iter(dataset.repeat())" in found("__iter__", fit=False).fix
+    assert "Call repeat() on the dataset" in found("__iter__", fit=False).fix
 
 
 def test_traces_are_counted_over_all_steps_that_they_happened_in() -> None:

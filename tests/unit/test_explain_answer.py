@@ -98,6 +98,24 @@ def test_a_change_that_was_tried_without_a_clear_result_is_called_undecided() ->
     assert lines == [f"{advice('single-use-tapes')} (undecided, can save at most 11%)"]
 
 
+def test_a_gain_belongs_to_the_finding_whose_only_change_it_is() -> None:
+    eager = Finding(
+        cause="eager execution", sentence="", evidence="", share=0.99, estimated=True, fix="Use a @tf.function."
+    )
+    tapes = Finding(cause="persistent tapes", sentence="", evidence="", share=0.3, what_ifs=["single-use-tapes"])
+    document = concluded(parts=[], findings=[eager, tapes], gains=[gain("single-use-tapes", 0.7)])
+    shown = {change.name: change for change in document.answer}
+    assert [tried.name for tried in shown["persistent tapes"].gains] == ["single-use-tapes"]
+    assert shown["persistent tapes"].fix == ""
+    assert shown["eager execution"].gains == []
+
+
+def test_a_change_that_was_not_tried_itself_is_not_called_undecided() -> None:
+    refuted = [gain("parallel-map", 1.0), gain("cache", 1.0)]
+    ((_, (line,)),) = sentences.changes(concluded(parts=[], findings=[slow_map()], gains=refuted))
+    assert line == f"{instead('parallel-map')} (not tried, can save at most 93%)"
+
+
 def test_a_cause_that_one_what_if_removes_takes_what_it_saves_or_at_most_what_it_may_save() -> None:
     def share_with(tried: Gain) -> float | None:
         document = concluded(parts=[])

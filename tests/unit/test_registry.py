@@ -285,9 +285,13 @@ def test_a_script_with_a_module_of_the_name_of_devbenchs_package_is_refused(tmp_
     assert caught.value.hint == f"Rename {tmp_path / 'bench.py'}."
     script.write_text("import helper\n")
     assert registry.resolve(script, {}).offers == ["script"]
-    (tmp_path / "helper.py").write_text("from bench import noise\n")
-    with pytest.raises(WorkloadError, match=r"^train\.py imports bench\.py"):
+    (tmp_path / "other.py").write_text("import bench\n")  # the script does not import it
+    assert registry.resolve(script, {}).offers == ["script"]
+    (tmp_path / "helper.py").write_text("import numpy, bench\n")
+    with pytest.raises(WorkloadError, match=r"^helper\.py imports bench\.py"):
         registry.resolve(script, {})
+    (tmp_path / "helper.py").write_text('"""\nfrom bench to bench\n"""\n')
+    assert registry.resolve(script, {}).offers == ["script"]
 
 
 def test_a_module_is_found_without_importing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,6 +51,34 @@ def test_generators_without_a_seed_are_the_same_in_every_process(monkeypatch: py
         assert np.random.default_rng(3).random() == original(3).random()
     assert drawn[0] == drawn[1]
     assert drawn[0][0] != drawn[0][1]
+
+
+FORKS = """
+import multiprocessing, pathlib, sys
+import numpy as np
+from bench.worker.script.settings import Seeds
+
+Seeds(5)
+
+def draw(name):
+    pathlib.Path(sys.argv[1], name).write_text(str(np.random.default_rng().random()))
+
+for name in ("first", "second"):
+    child = multiprocessing.get_context("fork").Process(target=draw, args=(name,))
+    child.start()
+    child.join()
+draw("parent")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_generators_of_forked_processes_differ(tmp_path: Path) -> None:
+    runs = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", FORKS, str(tmp_path)], check=True)
+        runs.append({path.name: path.read_text() for path in tmp_path.iterdir()})
+    assert runs[0] == runs[1]
+    assert len({*runs[0].values()}) == 3
 
 
 def test_the_memory_settings_of_each_gpu_are_read() -> None:

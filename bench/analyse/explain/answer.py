@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from bench import whatif
 from bench.analyse.explain import shares, surroundings, utilization
+from bench.model.comparison import Verdict
 from bench.model.explanation import (
     BETWEEN_EPOCHS,
     FIRST_STEPS,
@@ -26,6 +27,9 @@ UNTRIED = 0.5
 
 MOST_STEP_PARTS = 2
 """Largest number of parts in which two loops may differ. A larger difference is a cause only if there is no other."""
+
+UNCLEAR: tuple[Verdict, ...] = ("undecided", "not enough data")
+"""Verdicts that leave open whether a change helps."""
 
 MOST_GAINS = 2
 """Number of measured changes that are named for one cause."""
@@ -154,7 +158,10 @@ def _assign(gain: Gain, causes: list[_Cause], explanation: Explanation) -> None:
     """Add a gain to the largest cause that its what-if acts on. Of several values of a what-if, the best counts."""
     acts_on, saving = whatif.acts_on(gain.name), gain.saving or 0.0
     fitting = [cause for cause in causes if cause.parts & acts_on and (cause.share is None or cause.share > saving / 2)]
-    if fitting:
+    tested = [cause for cause in causes if not cause.parts and cause.source and gain.name in cause.source.what_ifs]
+    if tested:
+        cause = tested[0]
+    elif fitting:
         cause = max(fitting, key=lambda cause: cause.share or 0.0)
     else:
         cause = _new_cause(gain, acts_on, explanation)
@@ -192,8 +199,8 @@ def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
 
 def _is_undecided(source: Part | Finding, gains: Sequence[Gain]) -> bool:
     """Return whether each change against a cause was tried, and the trials do not decide whether one helps."""
-    tried = {gain.name for gain in gains if gain.ratio is not None}
-    return not source.fix and bool(source.what_ifs) and set(source.what_ifs) <= tried
+    unclear = {gain.name for gain in gains if gain.verdict in UNCLEAR and not gain.is_refuted}
+    return not source.fix and bool(source.what_ifs) and set(source.what_ifs) <= unclear
 
 
 def _fix(source: Part | Finding, gains: Sequence[Gain], without: Collection[str] = ()) -> str:

@@ -128,8 +128,8 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
             "predict for whole data sets."
             if whole
-            else "Create one iterator before the loop: iter(dataset.repeat())."
-            if ITERATES in names
+            else "Create one iterator before the loop. Call repeat() on the dataset before it is distributed."
+            if set(names) == {ITERATES}
             else "Train for more epochs in one call of fit, or for more steps in each epoch."
             if trains and rebuilds
             else "Give all batches the same shape: drop_remainder=True, or pad to a few lengths."

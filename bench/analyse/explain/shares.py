@@ -77,7 +77,8 @@ def from_what_ifs(explanation: Explanation) -> None:
             low, high = only.saving_bounds
             saving = (only.saving or 0.0) if only.verdict == "faster" else high
             finding.share = min(1.0, max(0.0, saving) * _level_share(explanation.parts, only.loop))
-            finding.evidence += f"; the loop {only.loop} takes {low:.0%} to {high:.0%} less with {only.what_if}"
+            bounds = f"{low:+.0%} to {high:+.0%}".replace("-", "−")
+            finding.evidence += f"; saved in the loop {only.loop} with {only.what_if}: {bounds}"
 
 
 def _level_share(parts: Sequence[Part], loop: str) -> float:

@@ -110,8 +110,9 @@ async def annotate_result(id: Id, request: Request, hub: CurrentHub) -> ResultSu
         with hub.database.read() as connection:
             return ResultSummary.of(result_queries.result_row(connection, id))
 
-    with hub.threads.writing():
+    with hub.threads.writing() as complete:
         async with body.received(request, hub.large_body) as document:
+            complete()
             return await hub.threads.run("write", partial(change, document))
 
 
@@ -159,8 +160,9 @@ async def put_explanation(
 
 
 async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], WriteOutcome]) -> Receipt:
-    with hub.threads.writing():
+    with hub.threads.writing() as complete:
         async with body.received(request, hub.large_body) as document:
+            complete()
             return Receipt(id=id_, outcome=await hub.threads.run("write", partial(put, document)))
 
 

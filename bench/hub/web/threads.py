@@ -5,6 +5,7 @@ Python runs one thread at a time, so few threads that read also leave more time 
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections import Counter
@@ -34,7 +35,7 @@ CROWD = THREADS["write"]
 """If more documents than these arrive at once, pages wait until the hub has written them."""
 
 PATIENCE = 2.0
-"""Seconds that a page waits for them at most."""
+"""Seconds that a page waits for them at most, and for which a document that arrives counts as one of them."""
 
 WAIT = 30.0
 """Seconds that a request may wait for a thread."""
@@ -89,21 +90,46 @@ class RequestThreads:
             self._held[kind] -= 1
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Leave more time to a write, from the arrival of its document until it is done."""
-        self._writes += 1
-        if self._writes == 1:
-            self._limit(BESIDE_WRITES)
-        if self._writes == CROWD + 1:
-            self._crowd_is_gone = anyio.Event()
+    def writing(self) -> Iterator[Callable[[], None]]:
+        """Leave more time to a write, from the arrival of its document until it is done.
+
+        A document that arrives slowly does not count meanwhile.
+
+        Yields:
+            a function to call once the document is complete.
+        """
+        counts = True
+        self._count(1)
+
+        def stop() -> None:
+            nonlocal counts
+            if counts:
+                counts = False
+                self._count(-1)
+
+        def complete() -> None:
+            nonlocal counts
+            slow.cancel()
+            if not counts:
+                counts = True
+                self._count(1)
+
+        slow = asyncio.get_running_loop().call_later(PATIENCE, stop)
         try:
-            yield
+            yield complete
         finally:
-            self._writes -= 1
-            if self._writes == CROWD:
-                self._crowd_is_gone.set()
-            if not self._writes:
-                self._limit({kind: THREADS[kind] for kind in BESIDE_WRITES})
+            slow.cancel()
+            stop()
+
+    def _count(self, change: int) -> None:
+        """Change the number of documents that arrive or are written, and the threads that pages may use meanwhile."""
+        before, self._writes = self._writes, self._writes + change
+        if (before > 0) != (self._writes > 0):
+            self._limit(BESIDE_WRITES if self._writes else {kind: THREADS[kind] for kind in BESIDE_WRITES})
+        if before <= CROWD < self._writes:
+            self._crowd_is_gone = anyio.Event()
+        elif self._writes <= CROWD < before:
+            self._crowd_is_gone.set()
 
     def _limit(self, numbers: Mapping[ThreadKind, int]) -> None:
         for kind, number in numbers.items():

@@ -27,7 +27,7 @@ from bench.model.facts import (
     HostReads,
     PersistentTapes,
 )
-from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, library_folders
+from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, keras_folder, library_folders
 
 WARM_UP = 2
 """Steps before those that are observed. The first one may trace."""
@@ -95,22 +95,26 @@ class Observed:
             facts: where to put the facts.
             steps: number of observed steps.
         """
-        for_one = Counter(tape.source for tape in self.tapes if tape.gradients <= 1)
+        by_line: dict[SourceLine, list[int]] = {}
+        for tape in self.tapes:
+            by_line.setdefault(tape.source, []).append(tape.gradients)
+        # The last tape of a line may compute more gradients after these steps.
+        single = {line: len(counts) for line, counts in by_line.items() if len(counts) > 1 and max(counts) <= 1}
         facts.persistent_tapes = PersistentTapes(
-            per_step=for_one.total() / steps,
-            several_gradients=any(tape.gradients > 1 for tape in self.tapes),
-            **_lines(for_one),
+            per_step=sum(single.values()) / steps,
+            several_gradients=single.keys() != by_line.keys(),
+            **_lines(Counter(single)),
         )
         facts.host_reads = HostReads(per_step=self.reads.total() / steps, **_lines(self.reads))
-        by_line: Counter[SourceLine] = Counter()
+        eager_by_line: Counter[SourceLine] = Counter()
         by_type: Counter[str] = Counter()
         for (op, source), number in self.eager.items():
-            by_line[source] += number
+            eager_by_line[source] += number
             by_type[op] += number
         facts.eager = EagerOperations(
             per_step=self.eager.total() / steps,
             operations=[op for op, _ in by_type.most_common(MAX_NAMES)],
-            **_lines(by_line),
+            **_lines(eager_by_line),
         )
 
 
@@ -133,7 +137,7 @@ def observing(tf: Any, sources: Sources) -> Iterator[Observed]:
         observed.reads.update([call_in(sources)[0]])
 
     with (
-        _host_reads(sources, report_read),
+        _host_reads(tf, sources, report_read),
         _eager_operations(sources, report_operation),
         _persistent_tapes(tf, sources, observed.tapes),
     ):
@@ -212,12 +216,11 @@ def _lines(counts: Counter[SourceLine]) -> dict[str, Any]:
 
 
 @contextmanager
-def _host_reads(sources: Sources, report: Callable[[], None]) -> Iterator[None]:
+def _host_reads(tf: Any, sources: Sources, report: Callable[[], None]) -> Iterator[None]:
     """Report each read of a tensor's numbers by Python: by `.numpy()`, float(), bool() or np.asarray()."""
     from tensorflow.python.framework import ops
 
-    tensorflow, *others = library_folders()
-    keras = others[0] if others else tensorflow
+    tensorflow, keras = library_folders()[0], keras_folder(tf)
     base = next(kind for kind in ops.EagerTensor.__mro__ if "_numpy" in vars(kind))
     original = base._numpy
     own_file = original.__code__.co_filename
@@ -246,6 +249,7 @@ def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[
     kind = tf.GradientTape
     originals = {name: vars(kind)[name] for name in ("__init__", *GRADIENTS)}
     seen: weakref.WeakKeyDictionary[Any, Tape] = weakref.WeakKeyDictionary()
+    busy: weakref.WeakSet[Any] = weakref.WeakSet()
 
     @functools.wraps(originals["__init__"])
     def create(tape: Any, persistent: bool = False, *args: Any, **kwargs: Any) -> None:
@@ -257,9 +261,14 @@ def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[
     def counted(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def take_gradient(tape: Any, *args: Any, **kwargs: Any) -> Any:
-            if tape in seen:
-                seen[tape].gradients += 1
-            return original(tape, *args, **kwargs)
+            if tape not in seen or tape in busy:  # `jacobian` calls `gradient`
+                return original(tape, *args, **kwargs)
+            seen[tape].gradients += 1
+            busy.add(tape)
+            try:
+                return original(tape, *args, **kwargs)
+            finally:
+                busy.discard(tape)
 
         return take_gradient
 

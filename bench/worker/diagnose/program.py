@@ -127,9 +127,15 @@ def read_retraced(facts: Facts, traced: Counter[Traced]) -> None:
         facts: where to put the fact.
         traced: number of traces in the steps that were counted.
     """
+    counts: Counter[Traced] = Counter()
+    of_pipelines: Counter[Traced] = Counter()
+    for key, count in traced.items():
+        whole = key._replace(of_pipeline=False)
+        counts[whole] += count
+        of_pipelines[whole] += count if key.of_pipeline else 0
     facts.retraced = [
-        Retraced(**key._asdict(), count=count)
-        for key, count in traced.most_common(MAX_FUNCTIONS)
+        Retraced(**key._replace(of_pipeline=2 * of_pipelines[key] > count)._asdict(), count=count)
+        for key, count in counts.most_common(MAX_FUNCTIONS)
         if count > FEW_TRACES and not is_devbench(Path(key.file))
     ]
 

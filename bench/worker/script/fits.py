@@ -19,8 +19,8 @@ ON_BATCH: dict[str, StepKind] = {
 
 
 OTHER_KERAS = (
-    "The script imports tf_keras. devbench recognizes its fit only if the environment variable TF_USE_LEGACY_KERAS is "
-    "1, which makes tf_keras the Keras of TensorFlow."
+    "tf_keras is imported. If the script trains with it, set the environment variable TF_USE_LEGACY_KERAS to 1, which "
+    "makes tf_keras the Keras of TensorFlow. devbench recognizes its fit only then."
 )
 
 

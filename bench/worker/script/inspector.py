@@ -1,8 +1,7 @@
-"""Looks into the steps of a script while the scout counts them: samples the stack, counts reads and eager operations.
+"""Looks into the steps of a script while the scout counts them: samples the stack, counts reads and the like.
 
 Which loop is the training is known only at the end, so the steps of every loop are looked into. The stack is sampled
-all the time, except in a few steps of each loop, in which reads and eager operations are counted: counting makes steps
-slow.
+all the time, except in a few steps of each loop, in which it counts: counting makes steps slow.
 """
 
 from __future__ import annotations

@@ -40,6 +40,11 @@ class Seeds:
             original = module.seed
             original(seed)
             module.seed = self._noting(name, original)  # type: ignore[attr-defined]
+        self._lineage: list[int] = []  # which child of which child of the script's process this is
+        self._children = 0
+        self._numbers = itertools.count()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before_fork, after_in_child=self._in_child)
         np.random.default_rng = self._seeding(np.random.default_rng)
 
     def _noting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,13 +56,19 @@ class Seeds:
         return seed
 
     def _seeding(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        numbers = itertools.count()
-
         @functools.wraps(original)
         def default_rng(seed: Any = None) -> Any:
-            return original([self._seed, next(numbers)] if seed is None else seed)
+            return original([self._seed, *self._lineage, next(self._numbers)] if seed is None else seed)
 
         return default_rng
+
+    def _before_fork(self) -> None:
+        self._children += 1
+
+    def _in_child(self) -> None:
+        """Let the generators of a child process differ from those of its parent and of other children."""
+        self._lineage.append(self._children)
+        self._children, self._numbers = 0, itertools.count()
 
     @contextmanager
     def kept(self) -> Iterator[None]:
