@@ -161,8 +161,15 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _statements(part.body)
 
 
+RUNS_MODEL = ("fit", "fit_generator", "train_on_batch", "evaluate", "predict")
+"""Methods that train or run a model."""
+
+
 def _acts(node: ast.stmt) -> bool:
-    """Return whether a statement does something when the file runs as a script: a loop, or a main guard."""
+    """Return whether a statement does something when the file runs: a loop, a main guard, or a call that trains."""
+    if isinstance(node, ast.Expr | ast.Assign):
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        return isinstance(called, ast.Attribute) and called.attr in RUNS_MODEL
     return isinstance(node, ast.For | ast.While) or (isinstance(node, ast.If) and _is_main_guard(node))
 
 

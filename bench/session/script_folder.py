@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -36,7 +37,7 @@ ANNOUNCED_BYTES = 100 * 2**20
 """From this size on, the announcement says how large the copy is."""
 
 WRITTEN = re.compile(
-    r"^checkpoint$|\.ckpt|\.data-\d+-of-\d+$|^events\.out\.tfevents|\.(keras|h5|hdf5)$|^saved_model\.pb$", re.IGNORECASE
+    r"^checkpoint$|\.ckpt|\.data-\d+-of-\d+$|^events\.out\.tfevents|\.keras$|\.weights\.h5$", re.IGNORECASE
 )
 """Names of files that a training writes. They are not linked, because the script would change the originals."""
 
@@ -185,7 +186,7 @@ class ScriptFolder:
         }
 
     def _entries(self, folder: Path) -> Iterator[os.DirEntry[str]]:
-        with os.scandir(folder) as entries:
+        with suppress(PermissionError), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name not in LEFT_OUT and Path(entry.path) != self.output:
                     yield entry
@@ -247,12 +248,13 @@ class ScriptFolder:
                     target.mkdir(exist_ok=True)
                     self._copy(Path(entry.path), target)
             elif entry.is_file():
-                shutil.copy2(entry.path, target)
+                with suppress(PermissionError, FileNotFoundError):  # the script cannot read it either
+                    shutil.copy2(entry.path, target)
 
 
 def _is_linked(entry: os.DirEntry[str]) -> bool:
     """Whether a folder holds programs, which a training only reads."""
-    return entry.name in LINKED or Path(entry.path, "pyvenv.cfg").exists()
+    return entry.name in LINKED or os.access(Path(entry.path, "pyvenv.cfg"), os.F_OK)
 
 
 def _files(folder: Path) -> Iterator[Path]:

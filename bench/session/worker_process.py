@@ -255,10 +255,9 @@ class WorkerProcess:
         self.resume()
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        self.kill()  # what it started may outlive it
         self._reader.join(timeout=GRACE_SECONDS)
         self._errors.close()
         self._scratch.cleanup()

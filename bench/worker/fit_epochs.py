@@ -175,7 +175,7 @@ class FitEpochs:
         return Call(steps, first=not index, last=index >= calls - 1, counts=bool(index) or calls <= 1)
 
 
-def epoch_of_fit(length: tuple[int, int], arguments: dict[str, Any], steps: int | None = None) -> Epoch | None:
+def epoch_of_fit(length: tuple[int, int], arguments: dict[str, Any], steps: float | None = None) -> Epoch | None:
     """Return the length of an epoch of a call of `fit`. None if it is endless or not known.
 
     Args:
@@ -184,7 +184,7 @@ def epoch_of_fit(length: tuple[int, int], arguments: dict[str, Any], steps: int 
         steps: steps of an epoch as Keras counts them. None if they follow from the arguments and the data.
     """
     count, remainder = length
-    known = steps or int(arguments.get("steps_per_epoch") or 0) or count
+    known = math.ceil(steps or arguments.get("steps_per_epoch") or count)  # Keras 2 accepts fractions of steps
     if not known:
         return None
     remainder = remainder if known == count else 0

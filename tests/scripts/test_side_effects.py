@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from devbench_process import run_devbench
 
@@ -44,6 +48,63 @@ def test_checkpoints_and_logs_of_a_script_do_not_reach_its_folder(tmp_path: Path
     assert {"import", "build", "trace", "first_step", "validation", "epoch_end"} <= result.summary.phases.keys()
     assert result.placement is not None
     assert result.placement.verified
+
+
+LOADS = """
+import multiprocessing, pathlib, time
+import tensorflow as tf
+
+def load(pids):
+    with open(pids, "a") as file:
+        file.write(f"{multiprocessing.current_process().pid}\\n")
+    time.sleep(600)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    context.Process(target=load, args=(%r,), daemon=True).start()
+    step = tf.function(lambda x: x + 1)
+    for _ in range(100_000):
+        step(tf.zeros(3))
+"""
+
+
+def _process(pid: str) -> psutil.Process | None:
+    try:
+        return psutil.Process(int(pid))
+    except psutil.NoSuchProcess:
+        return None
+
+
+@pytest.mark.once
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+@pytest.mark.timeout(600)
+def test_no_process_that_a_script_started_outlives_the_run(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    (tmp_path / "loads.py").write_text(LOADS % str(pids))
+    run = run_devbench(tmp_path, "run", "loads.py", *BRIEF)
+    assert run.code == 0, run.text()
+    started = pids.read_text().split()
+    assert len(started) >= 2
+    assert [process for process in map(_process, started) if process and process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.mark.once
+def test_what_cannot_be_read_is_left_out_of_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "project"
+    (project / "lost+found").mkdir(parents=True)
+    (project / "train.py").write_text("print(1)")
+    (group,) = plan([project / "train.py"], RunSettings())
+    scandir = os.scandir
+
+    def refusing(folder: Path) -> Any:
+        if Path(folder).name == "lost+found":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    found = ScriptFolder.of(group.planned[0].spec, None, tmp_path / "results")
+    file, _ = found.prepare(tmp_path / "scratch")
+    assert file.read_text() == "print(1)"
 
 
 @pytest.mark.once

@@ -246,6 +246,7 @@ SCRIPTS = {
     "an argument": "import argparse\nargs = argparse.Namespace(model='a')\nmodel = args.model\n",
     "an attribute of a model": "class model: ...\nmodel.rate = len\n",
     "a helper with other parameters": "def model(x, w): ...\n\nif __name__ == '__main__':\n    model(1, 2)\n",
+    "a helper with other parameters and a training": "def model(shape): ...\n\nnet = model(3)\nh = net.fit([], [])\n",
     "a method": "class Trainer:\n    def step(self): ...\n\nTrainer().step()\n",
 }
 

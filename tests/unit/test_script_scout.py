@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from bench.model.facts import Epoch
 from bench.model.recognition import StepKind, StepSource
 from bench.worker.script.calls import ScriptCall, Updated
 from bench.worker.script.scout import Scout, alternating, choose
@@ -104,6 +105,24 @@ def test_a_training_is_found_in_the_source_of_a_script(
     assert contains_training(lambda path: path == module.__file__) == trains
     assert not contains_training(lambda path: False)
     assert contains_training(lambda path: False, [text]) == trains
+
+
+@pytest.mark.parametrize(("calls", "ended", "total"), [(1, False, 50), (2, False, None), (2, True, 3)])
+def test_the_steps_of_a_training_are_known_unless_fit_may_be_called_again(
+    calls: int, ended: bool, total: int | None
+) -> None:
+    scout = Scout(1e9, None, lambda event: None, lambda: None)
+    fit = ScriptCall("fit", "fit", "a.py", 9)
+    for _ in range(calls):
+        hook = SimpleNamespace(epochs=None)
+        observer = scout.fit(fit, hook)  # type: ignore[arg-type]
+        hook.epochs.begin_fit()
+        hook.epochs.begin_epoch(Epoch(batches=10, remainder=0), 5)
+    for _ in range(3):
+        observer._scout.step(fit, 1, None, None)
+    found = scout.recognition(ended)
+    assert found is not None
+    assert found.total_steps == total
 
 
 def source(kind: StepKind, steps: int, planned: int | None = None) -> StepSource:

@@ -74,6 +74,15 @@ class KeptLines(io.TextIOBase):
         return self._stream.fileno()
 
     @property
+    def name(self) -> str:
+        """The name of the underlying stream."""
+        return str(self._stream.name)
+
+    def detach(self) -> BinaryIO:
+        """Return the underlying stream of bytes. What is written there is not kept."""
+        return self._stream.buffer
+
+    @property
     def buffer(self) -> BinaryIO:
         """The underlying stream of bytes. What is written there is not kept."""
         return self._stream.buffer

@@ -192,8 +192,9 @@ class Scout:
         if not sources or (self._watch is not None and self._watch > len(sources)):
             return None
         chosen = sources[self._watch - 1] if self._watch is not None else choose(sources)
+        calls_again = not ended and len(self._fit_plans.get(chosen.token, ())) > 1  # nobody knows how often
         return Recognition(
-            chosen=chosen,
+            chosen=chosen.model_copy(update={"planned": None}) if calls_again else chosen,
             others=[source for source in sources if source is not chosen],
             ended=ended,
             seconds=time.perf_counter() - self._start,
