@@ -13,7 +13,7 @@ from bench.errors import WorkloadError
 from bench.model.facts import Epoch
 from bench.worker import block_clock, epoch_timer, timed_loop
 from bench.worker.epoch_timer import EpochTimer
-from bench.worker.fit_epochs import FitEpochs, length_of_pass, validated_epochs
+from bench.worker.fit_epochs import FitEpochs, epoch_of_fit, length_of_pass, validated_epochs
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import BlockTimed, Finish, FirstLosses, Go, Latencies, Latency, Order, PhaseEnded
 from bench.worker.timed_loop import Finished, TimedLoop
@@ -320,3 +320,9 @@ def test_losses_after_a_partial_batch_are_not_compared(monkeypatch: pytest.Monke
     fit.run()
     (event,) = fit.of(FirstLosses)
     assert len(event.values) == 3 < LOSSES
+
+
+def test_a_fraction_of_a_step_per_epoch_is_one_more_step() -> None:
+    epoch = epoch_of_fit((0, 0), {"steps_per_epoch": 31.25}, 31.25)
+    assert epoch is not None
+    assert epoch.steps == 32

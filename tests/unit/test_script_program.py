@@ -37,3 +37,19 @@ def test_a_script_that_asks_until_it_gets_an_answer_ends(tmp_path: Path, monkeyp
     with pytest.raises(EOFError, match=r"asks for input again and again in asks\.py, line 1"):
         run("while input('y? ') != 'y': pass\n", tmp_path, monkeypatch)
     assert MOST_ANSWERS > 10
+
+
+def test_a_script_may_wrap_its_output_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    text = (
+        "import io, sys\n"
+        "assert sys.stdout.name\n"
+        "before = sys.stdout\n"
+        "sys.stdout = io.TextIOWrapper(sys.stdout.detach(), encoding='utf-8')\n"
+        "print('é', flush=True)\n"
+        "sys.stdout.detach()\n"
+        "sys.stdout = before\n"
+    )
+    run(text, tmp_path, monkeypatch)
+    assert capfdbinary.readouterr().out.decode().strip() == "é"
