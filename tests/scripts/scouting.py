@@ -21,6 +21,10 @@ from bench.session.session import Session
 from bench.session.worker_servers import WorkerServers
 from bench.study.plan import plan
 
+SCOUT = "bench.session.recognize.SCOUT_SECONDS"
+SECONDS = 120.0
+"""Seconds after the first step in which a script may end. Under load, tracing alone takes many seconds."""
+
 
 @contextmanager
 def servers_of_scripts(program: Path) -> Iterator[WorkerServers | None]:
@@ -55,7 +59,7 @@ def scout(
     (group,) = plan([program], settings)
     session = Session(group, settings, Design(), Recorder(settings))
     try:
-        with patch("bench.session.launch.spawn_in", lambda env: start):
+        with patch("bench.session.launch.spawn_in", lambda env: start), patch(SCOUT, SECONDS):
             recognize(session.launcher, session.results)
     finally:
         session.launcher.abandon()
@@ -78,7 +82,11 @@ def trial(
     (group,) = plan([program], settings)
     design = Design(cold_starts="none", separate_starts=0, inspect=True, full=False)
     session = Session(group, settings, design, Recorder(settings), servers)
-    with patch("bench.session.launch.spawn_in", lambda env: start), patch("bench.session.interleave.BLOCKS", 5):
+    with (
+        patch("bench.session.launch.spawn_in", lambda env: start),
+        patch("bench.session.interleave.BLOCKS", 5),
+        patch(SCOUT, SECONDS),
+    ):
         (result,) = session.run()
     return result
 

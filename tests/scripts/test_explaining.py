@@ -139,14 +139,14 @@ def test_the_step_of_a_custom_loop_is_divided_by_what_its_lines_do(tmp_path: Pat
     shares = {part["kind"]: part["share"] for part in explanation["own_step"]}
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.05)
     assert shares["input"] > 0.2
-    assert "line 34" in lines["input"]
+    assert "line 36" in lines["input"]
     assert shares["python"] > 0.1
     assert "29" in lines["python"]
-    assert "loop_wasteful.py line 35" in lines["building"]
-    assert "36" in lines["graph"]
+    assert "loop_wasteful.py line 37" in lines["building"]
+    assert "38" in lines["graph"]
     findings = {finding["cause"]: finding for finding in explanation["findings"]}
-    assert "(loop_wasteful.py line 34)" in findings["slow input"]["sentence"]
-    assert "(loop_wasteful.py line 36)" in findings["per-step synchronization"]["sentence"]
+    assert "(loop_wasteful.py line 36)" in findings["slow input"]["sentence"]
+    assert "(loop_wasteful.py line 38)" in findings["per-step synchronization"]["sentence"]
     assert "Python between calls of TensorFlow" in findings
 
 
