@@ -16,7 +16,7 @@ from bench.model.scaling import PartName, ScalingPart, ScalingStudy, Size
 from bench.model.spec import Spec, Workers
 
 LEAST_WAITING = 0.05
-"""If waiting for the slowest worker takes at least this share of a step, that worker is named."""
+"""If waiting for the worker that is slowest on average takes at least this share of a step, that worker is named."""
 
 
 def is_size(spec: Spec) -> bool:
@@ -164,6 +164,7 @@ def _parts(levels: _Levels, count: int) -> tuple[list[ScalingPart], int | None]:
         }
         return _shares(columns, [total[t] for t in trials]), None
     alone = _of_each_worker(levels.alone.get(count))
+    slowest = _slowest(levels.alone.get(count), alone)
     several_clocks = _processes(result) > 1
     inputs = _inputs(levels, count, share)
     trials = sorted(bare.keys() & strategy.keys() & total.keys() & alone.keys())
@@ -182,13 +183,24 @@ def _parts(levels: _Levels, count: int) -> tuple[list[ScalingPart], int | None]:
             - (inputs[t] if inputs is not None else 0)
             for t in trials
         ],
-        **({"waiting": [max(alone[t]) - statistics.fmean(alone[t]) for t in trials]} if several_clocks else {}),
-        "all-reduce": [total[t] - max(alone[t]) for t in trials],
+        **({"waiting": [slowest[t] - statistics.fmean(alone[t]) for t in trials]} if several_clocks else {}),
+        "all-reduce": [total[t] - slowest[t] for t in trials],
     }
-    parts = _shares(columns, [total[t] for t in trials])
-    waiting = next((part.share for part in parts if part.name == "waiting"), 0.0)
-    slowest = {alone[t].index(max(alone[t])) for t in trials}
-    return parts, slowest.pop() if len(slowest) == 1 and waiting >= LEAST_WAITING else None
+    totals = [total[t] for t in trials]
+    return _shares(columns, totals), _slowest_worker([alone[t] for t in trials], totals)
+
+
+def _slowest_worker(alone: Sequence[Sequence[float]], totals: Sequence[float]) -> int | None:
+    """Return the index of the worker that is slowest on average. None if it is not always the same, or hardly slower.
+
+    Args:
+        alone: seconds per step of each worker without the reduction, for each trial.
+        totals: seconds per step with the reduction, for each trial.
+    """
+    indexes = {seconds.index(max(seconds)) for seconds in alone}
+    waiting = statistics.fmean(max(seconds) - statistics.fmean(seconds) for seconds in alone)
+    matters = waiting >= LEAST_WAITING * statistics.fmean(totals)
+    return indexes.pop() if len(indexes) == 1 and matters else None
 
 
 def _of_each_worker(result: Result | None) -> dict[int, list[float]]:
@@ -203,6 +215,21 @@ def _of_each_worker(result: Result | None) -> dict[int, list[float]]:
         sample.trial: [own[sample.trial] * ratio for ratio in (1.0, *sample.peer_step_ratios)]
         for sample in usable_samples(result)
         if sample.trial in own and len(sample.peer_step_ratios) == _processes(result) - 1
+    }
+
+
+def _slowest(result: Result | None, alone: Mapping[int, Sequence[float]]) -> dict[int, float]:
+    """Return the mean seconds of the slowest worker's step, by trial.
+
+    Results of earlier versions lack it. The step of the worker that is slowest on average takes its place.
+
+    Args:
+        result: the workers without the reduction.
+        alone: the seconds per step of each of them, by trial.
+    """
+    ratios = {sample.trial: sample.slowest_step_ratio for sample in usable_samples(result)} if result else {}
+    return {
+        trial: seconds[0] * ratio if (ratio := ratios.get(trial)) else max(seconds) for trial, seconds in alone.items()
     }
 
 

@@ -93,6 +93,9 @@ class ProcessSample(Record):
         default_factory=list,
         description="steps of each other worker over those of the first, timed together, by rising index",
     )
+    slowest_step_ratio: float | None = Field(
+        None, description="mean of the slowest worker's step, over a step of the first; null if it was not measured"
+    )
     latency: list[float] = Field(default_factory=list, description="seconds of the steps of the latency pass")
     first_losses: list[Number] = Field(
         default_factory=list, description="losses of the first steps, or the root mean square of their outputs"

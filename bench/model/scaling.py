@@ -18,7 +18,8 @@ PartName = Literal["ideal", "strategy", "input", "batch", "waiting", "all-reduce
 ideal: the step of one worker without a strategy (the bare worker), divided by the number of workers if they share each
 batch. strategy: the extra time of one worker's step under the strategy. input: the extra time of the input, beyond its
 ideal share. batch: the extra time of the computation, because batches are smaller or workers share the machine's
-memory. waiting: the time in which the others wait for the slowest worker. all-reduce: the exchange of the gradients.
+memory. waiting: the time in which the others wait for the slowest worker of each step. all-reduce: the exchange of the
+gradients.
 """
 
 

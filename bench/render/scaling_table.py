@@ -17,7 +17,7 @@ WHAT: dict[PartName, str] = {
     "strategy": "the extra time of one worker's step under the strategy",
     "input": "the extra time of the input, beyond its ideal share",
     "batch": "the extra time of the computation: batches are smaller, and workers of one machine share its memory",
-    "waiting": "the time for which the other workers wait for the slowest one",
+    "waiting": "the time for which the other workers wait for the slowest one of each step",
     "all-reduce": "the time to exchange the gradients and add them up",
 }
 """What each part of a step is, in the order in which tables show the parts."""

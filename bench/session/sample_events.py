@@ -112,7 +112,7 @@ def _add(event: Event, sample: ProcessSample) -> None:
     elif isinstance(event, Latencies):
         sample.latency = event.seconds
     elif isinstance(event, PeersTimed):
-        sample.peer_step_ratios = event.step_ratios
+        sample.peer_step_ratios, sample.slowest_step_ratio = event.step_ratios, event.slowest_step_ratio
     elif isinstance(event, PlacementChecked):
         sample.placement = event.placement
     elif isinstance(event, PrintedRead):

@@ -25,7 +25,6 @@ from bench.worker.protocol import (
     Done,
     Failed,
     Finish,
-    PeersTimed,
     PhaseEnded,
     Ready,
     Start,
@@ -190,8 +189,7 @@ class Worker:
             alone = member is not None and not member.workers.reduce and member.workers.strategy != "mirrored"
             if self.cluster is not None and alone:
                 with tf.device(rig.ctx.device):  # in another scope, the function would be traced again
-                    ratios = self.cluster.step_ratios(lambda: loops.one_step(rig), synchronizer.sync)
-                self.send(PeersTimed(step_ratios=ratios))
+                    self.send(self.cluster.times(lambda: loops.one_step(rig), synchronizer.sync))
             self.phases.enter("diagnosis")
             diagnose(rig, hook, timer, timed_loop, synchronizer, tracing, order)
         self.send(Done())

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from bench.worker.channel import Channel
 from bench.worker.cluster.member import Member
+from bench.worker.cluster.step_times import StepTimer
 from bench.worker.failure import failure_of
 from bench.worker.losses import LOSSES
 from bench.worker.main import die_with_parent, enable_crash_report
@@ -25,13 +26,8 @@ from bench.worker.phases import Phases
 from bench.worker.protocol import Start
 from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
 
-TIMED_SECONDS = 2.0
-"""Seconds for which steps are timed when the first worker asks."""
-
-FEWEST_STEPS = 3
-
 PATIENCE_SECONDS = 60.0
-"""Seconds in which `FEWEST_STEPS` must end. Otherwise no time is reported."""
+"""Seconds in which steps must be timed. What is not known then is not reported."""
 
 END_SECONDS = 2.0
 """Seconds to wait after an error for the first worker to end. Its end is then the cause of the error."""
@@ -67,9 +63,7 @@ class PeerLoop:
         self._asked = threading.Event()
         self._answered = threading.Event()
         self._first = LOSSES
-        self._steps = 0
-        self._start: float | None = None
-        self._step_seconds: float | None = None
+        self._timer = StepTimer(sync)
         self.steps_left = 1
 
     def begin(self) -> None:
@@ -84,28 +78,20 @@ class PeerLoop:
             if not self._first:
                 self._on_steady()
         elif self._asked.is_set():
-            self._time(value, steps)
+            self._timer.tick(value, steps)
+            if self._timer.done:
+                self._asked.clear()
+                self._answered.set()
         elif self._on_demand:
             self._asked.wait()
 
-    def report(self) -> float | None:
-        """Return the mean seconds of the next steps. None if they take too long. Called by another thread."""
+    def report(self) -> Timed:
+        """Return the times of the next steps. Called by another thread."""
+        self._timer = timer = StepTimer(self._sync)
         self._answered.clear()
         self._asked.set()
-        return self._step_seconds if self._answered.wait(PATIENCE_SECONDS) else None
-
-    def _time(self, value: Any, steps: int) -> None:
-        if self._start is None:
-            self._sync(value)
-            self._start, self._steps = time.perf_counter(), 0
-            return
-        self._steps += steps
-        if time.perf_counter() - self._start >= TIMED_SECONDS and self._steps >= FEWEST_STEPS:
-            self._sync(value)
-            self._step_seconds = (time.perf_counter() - self._start) / self._steps
-            self._start = None
-            self._asked.clear()
-            self._answered.set()
+        self._answered.wait(PATIENCE_SECONDS)
+        return Timed(step_seconds=timer.mean, single_steps=timer.single if timer.done else [])
 
 
 class PeerProcess:
@@ -149,7 +135,7 @@ class PeerProcess:
             os._exit(0)  # the first worker has ended
 
     def _report(self) -> None:
-        self.send(Timed(step_seconds=self.loop.report() if self.loop else None))
+        self.send(self.loop.report() if self.loop else Timed(step_seconds=None))
 
 
 def run(start: Start, process: PeerProcess) -> None:

@@ -184,10 +184,14 @@ class Latencies(WorkerMessage):
 
 
 class PeersTimed(WorkerMessage):
-    """The step time of each other worker divided by that of this one, timed together. Ordered by index."""
+    """Step times divided by that of this worker, timed together: of each other worker by index, and of the slowest.
+
+    `slowest_step_ratio` is the mean over steps, in each of which another worker may be the slowest.
+    """
 
     event: Literal["peers-timed"] = "peers-timed"
     step_ratios: list[float]
+    slowest_step_ratio: float | None = None
 
 
 class EnvironmentRead(WorkerMessage):

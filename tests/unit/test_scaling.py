@@ -94,6 +94,15 @@ def test_a_slow_worker_is_named_only_if_waiting_for_it_matters() -> None:
     assert scaling_of(known(), 0.02).sizes[1].slowest_worker is None
 
 
+def test_workers_that_are_slow_in_turns_wait_for_each_other() -> None:
+    results = known(with_input=False)
+    for sample in results[3].samples:  # on average, steps take 55 and 60 ms, and the slower of two steps 62 ms
+        sample.slowest_step_ratio = 0.062 / 0.055
+    study = scaling_of(results, 0.02)
+    assert parts(study) == {"ideal": 50, "strategy": 4, "batch": 3.5, "waiting": 4.5, "all-reduce": 4}
+    assert study.sizes[1].slowest_worker is None  # none of them is much slower on average
+
+
 def test_under_weak_scaling_the_ideal_is_the_step_of_one_worker() -> None:
     results = [
         level(0.100, strategy="none"),

@@ -90,6 +90,21 @@ for epoch in range(20):
         step(images, labels)
 """
 
+UNSTEADY = OWN_STEP.replace(
+    "    def train(x, y):\n",
+    """    import random, time
+    source = random.SystemRandom()  # each worker is slow in other steps
+
+    def pause():
+        time.sleep(0.02 * source.randrange(2))
+        return np.float32(0)
+
+    def train(x, y):
+        tf.numpy_function(pause, [], tf.float32)
+""",
+)
+"""The same, and half of the steps take 20 ms longer."""
+
 LONG_STEPS = (
     TRAINS.replace("batch: int = 32", "batch: int = 4096")
     .replace("size=(320, 16)", "size=(8192, 256)")
@@ -154,6 +169,8 @@ def test_two_workers_that_share_each_batch_compute_the_losses_of_one(text: str, 
     apart = results["step, 2 workers, no all-reduce"].samples[0]
     assert not equal_losses(bare.first_losses, apart.first_losses)
     assert len(apart.peer_step_ratios) == 1
+    assert apart.slowest_step_ratio is not None
+    assert apart.slowest_step_ratio >= max(1.0, *apart.peer_step_ratios)
     (one, pair) = study.sizes
     assert (one.workers, pair.workers, pair.refused, pair.failure) == (1, 2, None, None)
     step = pair.step_seconds
@@ -296,6 +313,16 @@ def test_a_host_whose_file_differs_is_refused(tmp_path: Path) -> None:
         run = zero.wait()
     assert run.code == 1
     assert "worker 1: trains or its data differ from those on worker 0" in run.text()
+
+
+@pytest.mark.once
+def test_workers_that_are_slow_in_turns_wait_for_each_other(tmp_path: Path) -> None:
+    _, study = scaled(tmp_path, UNSTEADY)
+    pair = study.sizes[1]
+    assert pair.step_seconds is not None
+    waiting = next(part.seconds.value for part in pair.parts if part.name == "waiting")
+    assert 0.002 < waiting < 0.012  # on average, the slower of two steps pauses for 15 ms, and each for 10 ms
+    assert sum(part.seconds.value for part in pair.parts) == pytest.approx(pair.step_seconds.value, rel=0.05)
 
 
 PAUSE_SECONDS = 0.005

@@ -18,7 +18,8 @@ from typing import Any
 from bench.model.failure import Failure
 from bench.model.spec import Spec
 from bench.worker.cluster.arrivals import arrivals
-from bench.worker.protocol import ClusterRun, ScriptRun, Start, WorkerMessage
+from bench.worker.cluster.step_times import StepTimer, slowest_step
+from bench.worker.protocol import ClusterRun, PeersTimed, ScriptRun, Start, WorkerMessage
 from bench.worker.rendezvous.losing import ending, lost
 from bench.worker.rendezvous.messages import (
     Begin,
@@ -65,7 +66,7 @@ class Peer:
         self.port = hello.port
         self._connection = connection
         self._process = process
-        self._reports: SimpleQueue[float | None] = SimpleQueue()
+        self._reports: SimpleQueue[Timed] = SimpleQueue()
         self._answered = threading.Event()
         self.steady = threading.Event()
         self.failure: Failure | None = None
@@ -92,9 +93,9 @@ class Peer:
         """Return whether the worker has answered."""
         return not self._reports.empty()
 
-    def step_seconds(self) -> float | None:
-        """Return the seconds of a step. None if the worker has not answered, or if its steps take too long."""
-        return None if self._reports.empty() else self._reports.get()
+    def times(self) -> Timed:
+        """Return the times of its steps. They are None if it has not answered, or if its steps take too long."""
+        return Timed(step_seconds=None) if self._reports.empty() else self._reports.get()
 
     def close(self) -> None:
         """End the connection, which ends the worker."""
@@ -111,7 +112,7 @@ class Peer:
             elif isinstance(message, Steady):
                 self.steady.set()
             elif isinstance(message, Timed):
-                self._reports.put(message.step_seconds)
+                self._reports.put(message)
             elif isinstance(message, Lost):
                 failure = message.failure.model_copy(
                     update={"message": f"worker {self.index}: {message.failure.message}"}
@@ -179,28 +180,35 @@ class Cluster:
         for peer in self.peers:
             peer.close()
 
-    def step_ratios(self, step: Callable[[], Any], sync: Callable[[Any], float]) -> list[float]:
-        """Return the step time of each other worker divided by that of this one, timed at the same time.
+    def times(self, step: Callable[[], Any], sync: Callable[[Any], float]) -> PeersTimed:
+        """Return the step times of the workers divided by that of this one, timed at the same time.
 
         Args:
             step: runs a step of this worker, and returns its value.
-            sync: waits for the step that returned a value. It is called before and after the steps, as the others do.
+            sync: waits for the step that returned a value.
 
         Returns:
-            Empty if a worker does not answer in time.
+            No times if a worker does not answer in time. No time of the slowest step if the steps take too long.
         """
-        sync(step())
+        timer, start = StepTimer(sync), time.perf_counter()
+        timer.tick(step())
         for peer in self.peers:
             peer.ask()
-        start, steps, value = time.perf_counter(), 0, None
-        while time.perf_counter() - start < REPORT_SECONDS and not all(peer.answered() for peer in self.peers):
-            value = step()
-            steps += 1
-        if steps:
-            sync(value)
-        own = (time.perf_counter() - start) / max(1, steps)
-        seconds = [peer.step_seconds() for peer in self.peers]
-        return [each / own for each in seconds if each] if all(seconds) else []
+        while not (timer.done and all(peer.answered() for peer in self.peers)):
+            if time.perf_counter() - start > REPORT_SECONDS:
+                break
+            timer.tick(step())
+        reports = [peer.times() for peer in self.peers]
+        means = [timer.mean, *(report.step_seconds for report in reports)]
+        known = [mean for mean in means if mean]
+        if len(known) < len(means):
+            return PeersTimed(step_ratios=[])
+        own, *others = known
+        timed = PeersTimed(step_ratios=[each / own for each in others])
+        single = [timer.single, *(report.single_steps for report in reports)]
+        if all(single):
+            timed.slowest_step_ratio = slowest_step(known, single) / own
+        return timed
 
 
 def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Cluster:

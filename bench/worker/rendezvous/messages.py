@@ -35,10 +35,14 @@ class Steady(WorkerMessage):
 
 
 class Timed(WorkerMessage):
-    """The answer to `Report`: mean seconds of a step. None if steps take too long."""
+    """The answer to `Report`: mean seconds of a step, and seconds of single steps.
+
+    If steps take too long, there are no single steps, or the mean is None too.
+    """
 
     event: Literal["timed"] = "timed"
     step_seconds: float | None
+    single_steps: list[float] = Field(default_factory=list)
 
 
 class Lost(WorkerMessage):
