@@ -73,6 +73,7 @@ class DevbenchProcess:
         arguments: what follows `devbench`.
         pipe_stderr: make standard error a pipe, for `wait_for`.
         warm: the server from which workers are forked. None if they are fresh.
+        python: interpreter. Default: that of this process.
         environ: variables in addition to those of this process.
     """
 
@@ -82,6 +83,7 @@ class DevbenchProcess:
         *arguments: str,
         pipe_stderr: bool = False,
         warm: WarmServer | None = None,
+        python: str = sys.executable,
         **environ: str,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +93,7 @@ class DevbenchProcess:
         variables = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"}
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             self.process = subprocess.Popen(
-                [*(warm.devbench if warm else (sys.executable, "-m", "bench")), *arguments],
+                [*(warm.devbench if warm else (python, "-m", "bench")), *arguments],
                 cwd=folder,
                 env={**os.environ, **variables, **environ},
                 stdin=subprocess.DEVNULL,

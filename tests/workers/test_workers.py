@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import sys
 import threading
 import time
@@ -301,6 +303,39 @@ def test_a_host_that_never_comes_is_named(tmp_path: Path) -> None:
     assert run.code == 1
     assert "worker 1 (localhost) never came within 2 s" in run.text()
     assert "rendezvous" in {result.failure.kind for result in run.results if result.failure}
+
+
+@pytest.mark.once
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words: tuple[Any, ...] = ("--workers", "2", "--hosts", "127.0.0.1,localhost", "--port", port, "--threads", "1")
+        run = run_devbench(tmp_path, "scale", program(tmp_path, TRAINS), *words, *BRIEF)
+    assert run.code == 1
+    assert f"worker 0 cannot listen on port {port}" in run.text()
+    assert "Choose a free one with --port" in run.text()
+
+
+@pytest.mark.once
+def test_a_name_that_does_not_resolve_is_named(tmp_path: Path) -> None:
+    words: tuple[Any, ...] = ("--workers", "2", "--hosts", "127.0.0.1,worker.invalid", "--port", str(free_port()))
+    run = run_devbench(tmp_path, "scale", program(tmp_path, TRAINS), *words, "--threads", "1", *BRIEF)
+    assert run.code == 1
+    assert "the host of worker 1, worker.invalid, does not resolve" in run.text()
+    assert "Check --hosts" in run.text()
+
+
+@pytest.mark.once
+def test_hosts_with_two_versions_of_tensorflow_are_refused(tmp_path: Path, directml_python: Path) -> None:
+    words = ["scale", program(tmp_path, TRAINS), "--workers", "2", "--hosts", "127.0.0.1,localhost"]
+    words += ["--port", str(free_port()), "--threads", "1", *BRIEF]
+    with ExitStack() as stack:
+        zero = stack.enter_context(start_devbench(tmp_path / "0", *words, "--index", "0"))
+        stack.enter_context(start_devbench(tmp_path / "1", *words, "--index", "1", python=str(directml_python)))
+        run = zero.wait()
+    assert run.code == 1
+    assert re.search(r"worker 1 has TensorFlow 2\.10\.\d+, worker 0 has 2\.\d+\.\d+", run.text())
+    assert "All workers need the same version" in run.text()
 
 
 @pytest.mark.once
