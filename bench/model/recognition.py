@@ -51,6 +51,7 @@ class StepSource(Record):
     token: str = Field(description="tells the steps of this loop from others in every process of the script")
     steps: int = Field(description="steps that were seen")
     planned: int | None = Field(None, description="steps that the calls plan; null if that is not known")
+    calls: int = Field(0, description="calls that were seen")
     steps_per_call: int | None = Field(1, description="steps in each call; null if it varies")
 
     @property

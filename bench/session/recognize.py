@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from bench.model.facts import Facts
@@ -75,15 +76,15 @@ def _without_a_step(hung: Failure, spec: Spec) -> Failure:
 def _too_few(recognition: Recognition) -> Failure | None:
     """Return the failure of a script that ended before its steps could be timed. None if it had enough."""
     chosen = recognition.chosen
-    per_call = chosen.steps_per_call or 1
-    if not recognition.ended or chosen.steps / per_call >= FEWEST_CALLS:
+    if not recognition.ended or chosen.calls >= FEWEST_CALLS:
         return None
+    per_call = math.ceil(chosen.steps / max(1, chosen.calls))
     count = f"{chosen.steps} steps" if chosen.steps > 1 else "only one step"
-    count += f", {per_call} in each call" if per_call > 1 else ""
+    count += f" in {chosen.calls} calls" if per_call > 1 else ""
     return Failure(
         kind="workload",
         message=f"too few steps to time: the script has {count} ({chosen.place}) and ended after "
         f"{recognition.seconds:.1f} s",
-        hint=f"devbench needs at least {FEWEST_CALLS * per_call}. Let the script train, or infer, for longer.",
+        hint=f"devbench needs at least {FEWEST_CALLS} calls. Let the script train, or infer, for longer.",
         phase="recognition",
     )

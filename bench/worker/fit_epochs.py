@@ -175,18 +175,24 @@ class FitEpochs:
         return Call(steps, first=not index, last=index >= calls - 1, counts=bool(index) or calls <= 1)
 
 
-def epoch_of_fit(length: tuple[int, int], arguments: dict[str, Any], steps: float | None = None) -> Epoch | None:
+def epoch_of_fit(
+    length: tuple[int, int], arguments: dict[str, Any], steps: float | None = None, per_call: int = 1
+) -> Epoch | None:
     """Return the length of an epoch of a call of `fit`. None if it is endless or not known.
 
     Args:
         length: of one pass over the data, by `length_of_pass`.
         arguments: the arguments of the call, by name.
         steps: steps of an epoch as Keras counts them. None if they follow from the arguments and the data.
+        per_call: steps that each call runs as long as there is data, even if these are more than `steps_per_epoch`.
     """
     count, remainder = length
     known = math.ceil(steps or arguments.get("steps_per_epoch") or count)  # Keras 2 accepts fractions of steps
     if not known:
         return None
+    if arguments.get("steps_per_epoch"):
+        full = math.ceil(known / per_call) * per_call
+        known = full if not count else max(known, min(full, count))
     remainder = remainder if known == count else 0
     return Epoch(batches=known - bool(remainder), remainder=remainder)
 

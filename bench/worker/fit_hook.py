@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from bench.machine import installed
 from bench.worker.callback_times import CallbackTimer
 from bench.worker.fit_epochs import Call, FitEpochs, epoch_of_fit, length_of_pass
 from bench.worker.frames import keras_folder
@@ -89,7 +90,8 @@ class FitHook:
         self._on_first = on_first
         self._send = send
         self._pass = (0, 0)  # length of a pass over the data of the latest `fit`
-        self._fit_start = 0.0
+        self._per_call = 1  # steps that each of its calls runs in full, as in Keras 3
+        self.fit_start = 0.0
         self.fit_end: float | None = None
         self._created: tuple[Callable[[], Any], float] = (lambda: None, 0.0)  # the latest iterator, and when
         self.callback_timer = CallbackTimer(tf)
@@ -148,7 +150,8 @@ class FitHook:
         self.arguments = what_ifs.fit(model, arguments)
         if not self.passive:
             self._pass = length_of_pass(self._tf, self.arguments)
-        self._fit_start = time.perf_counter()
+            self._per_call = 1 if installed.keras(self._tf).startswith("2.") else steps_per_call(model)
+        self.fit_start = time.perf_counter()
         self.epochs.begin_fit()
         try:
             return original(model, **self.arguments)
@@ -214,7 +217,8 @@ class FitHook:
     def _begin_epoch(self, params: dict[str, Any], epoch: int) -> None:
         if not self.passive:
             epochs = int(params.get("epochs") or self.arguments.get("epochs") or 1)
-            self.epochs.begin_epoch(epoch_of_fit(self._pass, self.arguments, params.get("steps")), epochs - epoch)
+            epoch_length = epoch_of_fit(self._pass, self.arguments, params.get("steps"), self._per_call)
+            self.epochs.begin_epoch(epoch_length, epochs - epoch)
 
     def _end_epoch(self) -> None:
         if not self.passive:

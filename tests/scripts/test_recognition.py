@@ -55,6 +55,7 @@ EXPECTED = {
     "fit_several": Expected("fit", "epochs=5", 50, (10,)),
     "fit_in_a_loop": Expected("fit", ".fit(", 60),
     "fit_steps_per_execution": Expected("fit", ".fit(", 100),
+    "fit_steps_per_epoch": Expected("fit", ".fit(", 40 if KERAS_2 else 48),  # Keras 3 runs each call in full
     "fit_mirrored": Expected("fit", ".fit(", 30),
     "train_on_batch": Expected("train-on-batch", "train_on_batch(", 60),
     "train_on_batch_rest": Expected("train-on-batch", "full[", 50, (5,)),
@@ -71,6 +72,7 @@ EXPECTED = {
     "loop_phases": Expected("updates", "", 70, (40,)),
     "predict": Expected("predict", "model.predict(", 30),
     "evaluate": Expected("evaluate", "model.evaluate(", 60),
+    "infer_steps_per_execution": Expected("predict", "model.predict(", 50, (40,)),
     "call_model": Expected("model", "model(data", 80),
     "call_function": Expected("function", "    infer(", 90),
     "session": Expected("session-training", "session.run([train", 65),
@@ -119,6 +121,7 @@ CAUSES: dict[str, set[str]] = {
     "loop_function_gan": {EAGER},
     "loop_phases": {READ},
     "predict": {NEW_DATASET},
+    "infer_steps_per_execution": {NEW_DATASET},
     "call_model": {EAGER},
     "loop_mirrored": {EAGER, RETRACING},
     "loop_reinforce": {EAGER, READ},

@@ -322,6 +322,25 @@ def test_losses_after_a_partial_batch_are_not_compared(monkeypatch: pytest.Monke
     assert len(event.values) == 3 < LOSSES
 
 
+@pytest.mark.parametrize(
+    ("length", "steps_per_epoch", "per_call", "steps"),
+    [
+        ((0, 0), 10, 4, 12),  # endless data
+        ((0, 0), 10, 1, 10),
+        ((150, 0), 120, 100, 150),  # the data end within the last call
+        ((469, 96), 468, 10, 469),
+        ((1000, 0), 10, 4, 12),
+        ((8, 0), 10, 4, 10),  # Keras warns that the data are too short
+    ],
+)
+def test_each_call_of_several_steps_runs_in_full_as_long_as_there_are_data(
+    length: tuple[int, int], steps_per_epoch: int, per_call: int, steps: int
+) -> None:
+    epoch = epoch_of_fit(length, {"steps_per_epoch": steps_per_epoch}, steps_per_epoch, per_call)
+    assert epoch is not None
+    assert epoch.steps == steps
+
+
 def test_a_fraction_of_a_step_per_epoch_is_one_more_step() -> None:
     epoch = epoch_of_fit((0, 0), {"steps_per_epoch": 31.25}, 31.25)
     assert epoch is not None

@@ -18,7 +18,9 @@ from bench.model.spec import Env, Script
 from bench.session.launch import Launcher
 from bench.session.recognize import recognize
 
-STEPS = StepSource(kind="updates", name="train", file="train.py", line=3, steps=100, token="updates train.py:3 train")
+STEPS = StepSource(
+    kind="updates", name="train", file="train.py", line=3, steps=100, calls=100, token="updates train.py:3 train"
+)
 RECOGNITION = Recognition(chosen=STEPS, ended=True, seconds=1.0)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
 from bench.model.recognition import StepKind
+from bench.worker.fit_epochs import length_of_pass
 from bench.worker.fit_hook import steps_per_call
 from bench.worker.script.calls import Observation
 
@@ -39,16 +42,18 @@ def observe(seen: Observation) -> None:
 
 def _whole(seen: Observation, original: Callable[..., Any], kind: StepKind) -> Any:
     """Return a wrapper of `predict` or `evaluate` that notes whether the script itself calls it."""
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def devbench_call(*args: Any, **kwargs: Any) -> Any:
+    def devbench_call(model: Any, *args: Any, **kwargs: Any) -> Any:
         if seen.running.depth:  # such as the validation of `fit`
-            return original(*args, **kwargs)
+            return original(model, *args, **kwargs)
         seen.sink.starting(kind)
         seen.running.whole.append(kind)
+        seen.running.batches_left = _batches(seen.tf, signature, model, args, kwargs)
         seen.running.depth = 1
         try:
-            return original(*args, **kwargs)
+            return original(model, *args, **kwargs)
         finally:
             seen.running.depth = 0
             seen.running.whole.remove(kind)
@@ -67,10 +72,14 @@ def _maker(seen: Observation, original: Callable[..., Any], kind: StepKind) -> A
         if hasattr(function, "devbench_original"):
             return function
 
-        def batch(iterator: Any) -> Any:
-            outputs = function(iterator)
+        def batch(data: Any) -> Any:
+            outputs = function(data)
             if seen.running.whole[:1] == [kind]:
-                seen.sink.step(seen.call(kind, kind), steps_per_call(model), outputs, None)
+                steps = max(1, int(min(steps_per_call(model), seen.running.batches_left)))
+                if isinstance(data, list):  # the batches themselves, in `predict` of Keras 3
+                    steps = len(data)
+                seen.running.batches_left -= steps
+                seen.sink.step(seen.call(kind, kind), steps, outputs, None)
             return outputs
 
         batch.devbench_original = function  # type: ignore[attr-defined]
@@ -78,6 +87,20 @@ def _maker(seen: Observation, original: Callable[..., Any], kind: StepKind) -> A
         return batch
 
     return make
+
+
+def _batches(tf: Any, signature: inspect.Signature, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    """Return how many batches the data of a call of `predict` or `evaluate` has. Infinite if that is not known.
+
+    Only the last of several steps in one call needs it.
+    """
+    if steps_per_call(model) == 1:
+        return math.inf
+    try:
+        arguments = signature.bind(model, *args, **kwargs).arguments
+    except TypeError:  # a wrong call, which Keras reports in its own words
+        return math.inf
+    return length_of_pass(tf, arguments)[0] or math.inf
 
 
 def _is_symbolic(value: Any) -> bool:

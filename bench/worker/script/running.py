@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ class Running(threading.local):
         depth: how many observed calls are running. Only the outermost one is a step.
         functions: the `tf.functions` that are running or being traced, the outermost one first.
         whole: the calls of `predict` and `evaluate` that are running.
+        batches_left: batches that are left of the outermost one of them. Infinite if that is not known.
         applying: how many methods that apply gradients are running.
         loss: the loss whose gradients were computed last. None if they have been applied.
         arguments: the arguments of the latest outermost call of a `tf.function`. None if an eager update followed.
@@ -37,6 +39,7 @@ class Running(threading.local):
         self.depth = sys.maxsize if is_foreign else 0
         self.functions: list[Any] = []
         self.whole: list[StepKind] = []
+        self.batches_left = math.inf
         self.applying = 0
         self.loss: Any = None
         self.arguments: Arguments | None = None

@@ -130,6 +130,7 @@ class Scout:
             # Two functions may have one name. Each has its own record of the variables that it changes.
             self._called[token] = f"{call.name} {call.detail or id(model)}"
         source.steps += steps
+        source.calls += bool(steps)
         if source.steps_per_call != steps:
             source.steps_per_call = None
         if source.kind in ("updates", "train-on-batch") and steps:

@@ -265,7 +265,7 @@ class ScriptWorker:
         self.timed_loop.losses.running_mean = type(model).train_step is self.rig.tf.keras.Model.train_step
         self.synchronizer.prepare(model)
         if not self.before_first:
-            self._end_build(self.hook._fit_start)
+            self._end_build(self.hook.fit_start)
             self.phases.current = "first_step"
         self.timed_loop.end_set_up()
         self.timed_loop.begin()
