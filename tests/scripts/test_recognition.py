@@ -194,6 +194,7 @@ def test_the_steps_of_a_script_are_recognized_counted_and_measured(
     [
         ("no_step", "no training step found in no_step.py; it ended after"),
         ("no_tensorflow", "it did not import TensorFlow"),
+        ("disables_eager", "it disabled eager execution, so only sessions are recognized"),
         ("raises", "NameError: name 'undefined_name' is not defined"),
         ("environment", "the following arguments are required: --epochs"),
     ],

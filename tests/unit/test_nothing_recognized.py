@@ -13,15 +13,15 @@ PREDICT = StepSource(kind="predict", name="predict", file="train.py", line=3, to
 
 
 def test_an_unknown_loop_number_is_answered_with_the_loops_of_the_script() -> None:
-    error = no_steps("train.py", [PREDICT], watch=2, imported=True, state="it ended after 1.0 s")
+    error = no_steps("train.py", [PREDICT], watch=2, reason="", state="it ended after 1.0 s")
     assert str(error) == "train.py has no loop number 2; it ended after 1.0 s"
     assert error.hint == "Its loops:\n1  4 steps: predict in train.py, line 3"
 
 
 def test_a_script_without_steps_learns_whether_it_imported_tensorflow_and_what_was_seen() -> None:
-    error = no_steps("train.py", [], watch=None, imported=False, state="it ended after 1.0 s")
+    error = no_steps("train.py", [], watch=None, reason="it did not import TensorFlow", state="it ended after 1.0 s")
     assert str(error) == "no training step found in train.py; it ended after 1.0 s; it did not import TensorFlow"
     assert error.hint is not None
     assert "devbench run train.py -- ARGUMENTS" in error.hint
-    error = no_steps("train.py", [PREDICT], watch=None, imported=True, state="it was stopped after 30.0 s")
+    error = no_steps("train.py", [PREDICT], watch=None, reason="", state="it was stopped after 30.0 s")
     assert str(error).endswith("after 30.0 s; 4 batches of predict (predict in train.py, line 3) were seen")

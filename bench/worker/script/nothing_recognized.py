@@ -14,7 +14,7 @@ class NothingRecognized(WorkloadError):
 
 
 def no_steps(
-    name: str, sources: Sequence[StepSource], watch: int | None, imported: bool, state: str, is_module: bool = False
+    name: str, sources: Sequence[StepSource], watch: int | None, reason: str, state: str, is_module: bool = False
 ) -> NothingRecognized:
     """Return the error of a script without the step that was looked for.
 
@@ -22,7 +22,7 @@ def no_steps(
         name: the script's name.
         sources: the loops that were seen.
         watch: number of the loop that the user chose, from 1. None if the user chose none.
-        imported: whether the script imported TensorFlow.
+        reason: why no step can be recognized, as a clause. Empty if that is not known.
         state: how the script ended, as a clause such as "it ended after 2.1 s".
         is_module: whether the name is that of a module.
     """
@@ -30,8 +30,8 @@ def no_steps(
         listed = "\n".join(f"{n}  {source.steps} steps: {source.place}" for n, source in enumerate(sources, 1))
         return NothingRecognized(f"{name} has no loop number {watch}; {state}", f"Its loops:\n{listed}")
     clauses = [f"no training step found in {name}", state]
-    if not imported:
-        clauses.append("it did not import TensorFlow")
+    if reason:
+        clauses.append(reason)
     if seen := unrecognized(sources):
         clauses.append(f"{seen} were seen")
     program = f"-m {name}" if is_module else name

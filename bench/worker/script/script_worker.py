@@ -295,7 +295,10 @@ class ScriptWorker:
             state = f"it ended after {seconds:.1f} s" if ended else f"it was stopped after {seconds:.1f} s"
             assert self.spec.script is not None
             watch, is_module = self.spec.script.watch, bool(self.spec.script.module)
-            raise no_steps(self.name, self.scout.sources, watch, hasattr(self, "seen"), state, is_module)
+            reason = "" if hasattr(self, "seen") else "it did not import TensorFlow"
+            if not reason and not self.seen.tf.compat.v1.executing_eagerly_outside_functions():
+                reason = "it disabled eager execution, so only sessions are recognized"
+            raise no_steps(self.name, self.scout.sources, watch, reason, state, is_module)
         if facts := self.scout.facts(recognition.chosen):
             facts.eager_step = self.updates.eager_steps.names.get(recognition.chosen.token) or None
             self.channel.send(FactsRead(facts=facts))
