@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.machine import git_worktree
@@ -45,6 +45,41 @@ def import_from_own_checkout(program: Path, copy_root: Path | None = None) -> No
             found = copy_root / found.relative_to(found.anchor)
         return str(found) if found.exists() else None
 
+    _move(moved)
+
+
+def import_from_copy(folder: Path, copy: Path) -> None:
+    """Replace each place in a folder where this process finds modules by the same place in a copy of the folder.
+
+    Editable installations and `PYTHONPATH` name the original. Modules may write files beside their own.
+
+    Args:
+        folder: absolute path of the folder.
+        copy: absolute path of its copy. What its links lead to is not replaced. Neither is a Python installation within
+            the folder.
+    """
+    inside = copy.resolve()
+    prefixes = {Path(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    installations = [prefix for prefix in prefixes if folder in prefix.parents]
+
+    def moved(place: str) -> str:
+        path = Path(place)
+        if not path.is_absolute() or path.resolve() in (BENCH, BENCH.parent) or not path.is_relative_to(folder):
+            return place
+        if any(path.is_relative_to(installation) for installation in installations):
+            return place
+        found = copy / path.relative_to(folder)
+        return str(found) if found.exists() and found.resolve().is_relative_to(inside) else place
+
+    _move(moved)
+
+
+def _move(moved: Callable[[str], str | None]) -> None:
+    """Replace the places where this process, and those that it starts, find modules.
+
+    Args:
+        moved: returns what replaces a place. None to leave it out.
+    """
     sys.path[:] = [found for place in sys.path if (found := moved(place)) is not None]
     if "PYTHONPATH" in os.environ:  # for the processes that the program starts
         places = os.environ["PYTHONPATH"].split(os.pathsep)

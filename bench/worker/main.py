@@ -17,7 +17,7 @@ from bench.machine import installed
 from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.sample import FullTraining, LossPrecision
-from bench.registry.own_modules import import_from_own_checkout
+from bench.registry.own_modules import import_from_copy, import_from_own_checkout
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed, failure_of, print_traceback
 from bench.worker.phases import Phases
@@ -62,6 +62,21 @@ def enable_crash_report() -> None:
         faulthandler.register(signal.SIGUSR1, chain=True)
 
 
+def import_own_modules(start: Start) -> None:
+    """Let the program import the modules of its own checkout, and a script those of its copy.
+
+    Args:
+        start: the first order.
+    """
+    spec, script = start.spec, start.script
+    copy_root = Path(script.copy_root) if script is not None and script.copy_root else None
+    if spec.checkout and spec.file:
+        import_from_own_checkout(Path(spec.file), copy_root)
+    if script is not None and copy_root is not None:
+        copy = Path(script.folder)
+        import_from_copy(Path(script.original_root + os.sep, copy.relative_to(copy_root)), copy)
+
+
 class Worker:
     """Sets up a spec phase by phase, runs the spec's loop under the timed loop, then runs the diagnosis.
 
@@ -87,9 +102,7 @@ class Worker:
     def run(self) -> None:
         """Carry out the first order and all that follow."""
         self.send(PhaseEnded(phase="interpreter", seconds=max(0.0, self.entered - self.start.spawned)))
-        if self.spec.checkout and self.spec.file:
-            copy_root = self.start.script.copy_root if self.start.script is not None else ""
-            import_from_own_checkout(Path(self.spec.file), Path(copy_root) if copy_root else None)
+        import_own_modules(self.start)
         member = None if self.spec.workers is None else self.join()
         if self.start.script is None:
             tf, device = bring_up_tensorflow(self.phases, self.spec, member)

@@ -21,7 +21,7 @@ from bench.worker.cluster.member import Member
 from bench.worker.cluster.step_times import StepTimer
 from bench.worker.failure import failure_of
 from bench.worker.losses import LOSSES
-from bench.worker.main import die_with_parent, enable_crash_report
+from bench.worker.main import die_with_parent, enable_crash_report, import_own_modules
 from bench.worker.phases import Phases
 from bench.worker.protocol import Start
 from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
@@ -154,6 +154,7 @@ def run(start: Start, process: PeerProcess) -> None:
     member = Member(spec, cluster)
     member.confine()
     process.listen()
+    import_own_modules(start)
     phases = Phases(lambda event: None)
     if start.script is None:
         tf, device = bring_up_tensorflow(phases, spec, member)

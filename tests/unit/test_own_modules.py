@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from git_repository import GitRepository
 
-from bench.registry.own_modules import BENCH, import_from_own_checkout
+from bench.registry.own_modules import BENCH, import_from_copy, import_from_own_checkout
 
 FILES = {"train.py": "", "src/mine/__init__.py": ""}
 
@@ -58,3 +58,25 @@ def test_a_checkout_of_another_project_stays_as_it_is(checkouts: tuple[Path, Pat
     sys.path[:] = [str(library.folder / "src")]
     import_from_own_checkout(checkouts[1] / "train.py")
     assert sys.path == [str(library.folder / "src")]
+
+
+def test_modules_of_the_folder_of_a_script_are_imported_from_its_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, copy = tmp_path / "project", tmp_path / "copy"
+    for root in (folder, copy):
+        (root / "src" / "mine").mkdir(parents=True)
+    (folder / ".venv" / "site-packages").mkdir(parents=True)
+    (copy / ".venv").symlink_to(folder / ".venv")
+    (copy / "env" / "lib").mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(folder / "env"))  # an installation that is copied with the folder
+    finder = ModuleType("__editable___mine_1_0_finder")
+    finder.MAPPING = {"mine": str(folder / "src" / "mine"), "other": "/elsewhere"}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, finder.__name__, finder)
+    same = [str(folder / ".venv" / "site-packages"), str(folder / "env" / "lib"), str(folder / "gone"), str(tmp_path)]
+    monkeypatch.setattr(sys, "path", ["", str(folder / "src"), *same, str(BENCH.parent)])
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    import_from_copy(folder, copy)
+    assert sys.path == ["", str(copy / "src"), *same, str(BENCH.parent)]
+    assert os.environ["PYTHONPATH"] == str(copy)
+    assert {"mine": str(copy / "src" / "mine"), "other": "/elsewhere"} == finder.MAPPING
