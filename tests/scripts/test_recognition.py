@@ -219,6 +219,17 @@ def test_a_script_that_waits_for_input_is_answered_and_explained(tmp_path: Path)
     assert [note for note in result.notes if "asked for input in waits_for_input.py, line 6" in note]
 
 
+@pytest.mark.once
+@pytest.mark.timeout(300)
+def test_a_script_that_shows_plots_opens_no_window_and_is_told_so(tmp_path: Path) -> None:
+    result = scout(PROGRAMS / "shows_plots.py", tmp_path)
+    assert recognition(result).chosen.steps == 30
+    assert result.notes == [
+        "The script chose matplotlib's backend TkAgg. devbench used Agg, which opens no windows.",
+        "plt.show() in shows_plots.py, line 17 opened no window.",
+    ]
+
+
 @pytest.mark.timeout(300)
 def test_variables_that_a_script_sets_for_the_import_of_tensorflow_are_recorded(tmp_path: Path) -> None:
     text = (PROGRAMS / "fit_arrays.py").read_text()

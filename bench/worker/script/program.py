@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TextIO
 from bench.model.printed import Printed
 from bench.model.spec import Script
 from bench.worker.protocol import ScriptRun
-from bench.worker.script import notebook
+from bench.worker.script import notebook, plots
 
 KEPT_LINES = 10
 """Number of first lines and of last lines of a script's output that are kept."""
@@ -141,6 +141,7 @@ class ScriptProgram:
         """
         sys.stdout, sys.stderr = self.out, self.err
         builtins.input = self._input
+        plots.open_no_windows(self._note)
         sys.argv = [self._command(), *self._script.arguments]
         try:
             if self._script.module:
