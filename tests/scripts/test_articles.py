@@ -36,11 +36,13 @@ EXPECTED: dict[tuple[str, int], Steps | str] = {
     ("000", 3): r"too few steps to time: the script has only one step",
     ("001", 1): NO_STEP,
     ("001", 2): Steps("updates", 100, (100,)),
+    ("001", 3): Steps("updates", 3125, (3125,)),
     ("003", 1): r"NameError: name 'time' is not defined",
     ("003", 2): r"RuntimeError: The Session graph is empty|not an element of this graph|Tensor",
     ("003", 3): r"URL fetch failure|name 'np' is not defined",
     ("004", 1): Steps("fit", 626),
     ("004", 2): Steps("fit", 626),
+    ("004", 3): NO_STEP,
 }
 """By article and number of the listing: its steps, or the message with which it fails."""
 
