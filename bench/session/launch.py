@@ -200,6 +200,7 @@ class Launcher:
                 scout_seconds=scout_seconds,
                 inspect=inspect,
                 check_placement=result.placement is None,
+                timeout=self._timeout,
             )
 
         return prepare

@@ -72,6 +72,7 @@ class EpochTimer:
     Attributes:
         ends: what happened between epochs so far, in order.
         partials: seconds of the steps on a partial batch so far, in order.
+        value: what the latest call returned. None before the first.
     """
 
     def __init__(self, clock: Clock, epochs: FitEpochs, sync: Callable[[Any], float], losses: Losses) -> None:
@@ -81,7 +82,7 @@ class EpochTimer:
         self._epochs = epochs
         self._sync = sync
         self._losses = losses
-        self._value: Any = None
+        self.value: Any = None
         self._last_step = 0.0
         self._open = False  # whether an epoch ended whose successor has not started yet
         self._ended = 0.0
@@ -101,7 +102,7 @@ class EpochTimer:
 
     def after(self, call: Call, value: Any) -> None:
         """Count a call. If it does not count as steps, time it separately."""
-        clock, self._value = self._clock, value
+        clock, self.value = self._clock, value
         if call.counts and not call.first:
             clock.tick(value, call.steps)
         elif call.counts:
@@ -115,8 +116,8 @@ class EpochTimer:
 
     def ran_out(self) -> None:
         """Stop the clock if it runs, because the data ended earlier than expected."""
-        if self._value is not None and not (self._clock.counts_all or self._clock.paused):
-            self._clock.pause(self._value)
+        if self.value is not None and not (self._clock.counts_all or self._clock.paused):
+            self._clock.pause(self.value)
             self._last_step = time.perf_counter()
 
     def validated(self, seconds: float) -> None:

@@ -62,7 +62,8 @@ class FitHook:
         dataset: the `tf.data.Dataset` that Python iterated over last. Iterations by Keras do not count.
         arguments: arguments of the latest `fit`, by name.
         epochs: the epochs of the program's `fit`.
-        fit_end: when the latest observed `fit` returned, by the clock of `time.perf_counter`. None before that.
+        fit_start: when the latest `fit` was called, by the clock of `time.perf_counter`.
+        fit_end: when the latest observed `fit` returned, by the same clock. None before that.
         on_step: is called after each call of the train function with `(logs, steps)`, if there is no observer.
         observer: observes steps, validations and the ends of epochs. None if only `on_step` is called.
         passive: whether steps are not observed. The program may yield its own steps, or its `fit` may not be wanted.
@@ -265,7 +266,7 @@ class FitHook:
     def _first_step(self, model: Any) -> None:
         """Record the first step of a model. Everything in `fit` before it is the phase `prepare`."""
         if self.model is None:  # only the first start is cold: a restarted program has a new model
-            self._send(PhaseEnded(phase="prepare", seconds=time.perf_counter() - self._fit_start))
+            self._send(PhaseEnded(phase="prepare", seconds=time.perf_counter() - self.fit_start))
         self.model = model
         self._on_first(model)
 

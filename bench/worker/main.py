@@ -1,7 +1,8 @@
 """The worker: one process that measures one spec. The session starts it (`bench.session.worker_process`).
 
-The worker holds TensorFlow and the timed loop, and nothing else: no server, no progress bar, no thread of devbench. The
-parent sends orders, and the worker sends events (`bench.worker.protocol`). The worker ends when its parent ends.
+The worker holds TensorFlow and the timed loop, and nothing else: no server, no progress bar. Only the worker of a
+script has a thread of devbench, which sleeps while there are steps (`script.silence`). The parent sends orders, and the
+worker sends events (`bench.worker.protocol`). The worker ends when its parent ends.
 """
 
 from __future__ import annotations

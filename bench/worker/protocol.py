@@ -5,6 +5,7 @@ The parent sends orders, the worker sends events. `bench.worker.channel` keeps t
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -40,7 +41,8 @@ class ScriptRun(WorkerMessage):
     `file` and `folder` are the script's file and its working folder. If they belong to a copy, `copy_root` is replaced
     by `original_root` in everything that the worker reports. Without `target`, the worker is the scout: it only counts,
     for `scout_seconds` after the first step, and reports what it recognized. With `inspect`, the scout also looks into
-    the steps. `cells` holds the code of a notebook, by the names of its cells.
+    the steps. `cells` holds the code of a notebook, by the names of its cells. `timeout` is the number of seconds of
+    silence after which the parent takes the worker for hung.
     """
 
     file: str
@@ -52,6 +54,7 @@ class ScriptRun(WorkerMessage):
     inspect: bool = False
     check_placement: bool = True
     cells: dict[str, str] = Field(default_factory=dict)
+    timeout: float = math.inf
 
 
 class ClusterRun(WorkerMessage):

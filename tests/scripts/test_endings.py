@@ -104,6 +104,41 @@ def test_a_script_that_waits_before_its_first_step_is_ended(tmp_path: Path) -> N
     assert result.failure.message.startswith("no training step found in waits.py: the worker was silent for 15 s")
 
 
+SERVES = """
+import http.server
+http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler).serve_forever()
+"""
+STOPS_EARLY = ("epochs=2", "epochs=400, callbacks=[tf.keras.callbacks.EarlyStopping('loss', min_delta=1e9)]")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("replaced", [("", ""), STOPS_EARLY], ids=["all epochs", "early stopping"])
+def test_a_script_that_goes_on_after_its_training_is_measured(replaced: tuple[str, str], tmp_path: Path) -> None:
+    text = (PROGRAMS / "fit_dataset.py").read_text().replace(*replaced)
+    (tmp_path / "serves.py").write_text(text + SERVES)
+    run = run_devbench(tmp_path, "run", "serves.py", "--max-processes", "1")
+    assert run.code == 0, run.text()
+    (result,) = run.results
+    assert result.recognition is not None
+    assert result.recognition.chosen.kind == "fit"
+    assert result.recognition.total_steps == result.recognition.chosen.steps == 40
+    (series,) = result.samples[0].series
+    assert series.blocks
+    assert "serves.py went on after its last step, so devbench ended it." in result.notes
+
+
+@pytest.mark.timeout(600)
+def test_a_loop_that_goes_on_after_its_steps_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "serves.py").write_text((PROGRAMS / "loop_function.py").read_text() + SERVES)
+    run = run_devbench(tmp_path, "run", "serves.py", "--max-processes", "1", "--worker-timeout", "40s")
+    assert run.code == 0, run.text()
+    (result,) = run.results
+    assert result.recognition is not None
+    assert (result.recognition.chosen.steps, result.recognition.ended) == (80, False)
+    assert result.samples[0].series[0].blocks
+    assert "serves.py went on after its last step, so devbench ended it." in result.notes
+
+
 @pytest.mark.timeout(600)
 def test_what_a_script_does_after_its_training_is_no_part_of_the_full_training(tmp_path: Path) -> None:
     after = f"""

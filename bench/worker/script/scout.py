@@ -57,7 +57,9 @@ class Scout:
         inspector: looks into the steps. None if nothing does.
         arguments: returns the arguments of the `tf.function` that was called last.
         may_train: returns whether a line of the script would train.
+        steps_run: all steps so far.
         finished: whether enough is known.
+        returned: whether the script goes on although all its calls of `fit` have returned.
         awaits_start: always true, because calls of `predict` and `evaluate` are counted.
     """
 
@@ -82,7 +84,18 @@ class Scout:
         self.inspector: StepInspector | None = None
         self.arguments: Callable[[], Arguments | None] = lambda: None
         self.may_train: Callable[[], bool] = lambda: False
-        self.finished = False
+        self.steps_run = 0
+        self.finished = self.returned = False
+
+    @property
+    def only_fits(self) -> bool:
+        """Whether `fit` is the only training so far."""
+        return {source.kind for source in [*self._sources.values()] if source.trains} == {"fit"}
+
+    @property
+    def needs_more(self) -> bool:
+        """Whether the loop that the user chose, or the training, has not begun yet."""
+        return self._is_missing() or (not self._trains and self.may_train())
 
     @property
     def sources(self) -> list[StepSource]:
@@ -94,7 +107,7 @@ class Scout:
         for token, epochs in self._fit_plans.items():
             if token not in sources:  # a `fit` without a step
                 continue
-            plans = [epoch.planned for epoch in epochs]
+            plans = [sources[token].steps] if self.returned else [epoch.planned for epoch in epochs]
             sources[token].planned = None if None in plans else sum(plans)
         for tokens in alternating(self._updates, self._called):
             counts = {token: sources[token].steps for token in tokens}
@@ -129,6 +142,7 @@ class Scout:
             )  # fmt: skip
             # Two functions may have one name. Each has its own record of the variables that it changes.
             self._called[token] = f"{call.name} {call.detail or id(model)}"
+        self.steps_run += steps
         source.steps += steps
         source.calls += bool(steps)
         if source.steps_per_call != steps:

@@ -41,6 +41,7 @@ from bench.worker.script.placement_step import StepPlacement
 from bench.worker.script.program import ScriptProgram
 from bench.worker.script.running import Stopped
 from bench.worker.script.scout import Scout
+from bench.worker.script.silence import Silence
 from bench.worker.script.training_calls import contains_training
 from bench.worker.script.updates import Updates
 from bench.worker.script.values import number_in
@@ -69,7 +70,7 @@ class ScriptWorker:
         self.name = start.spec.script.module or Path(self.place.file).name
         if self.place.copy_root:
             channel.renames[self.place.copy_root] = self.place.original_root
-        self.program = ScriptProgram(start.spec.script, self.place, lambda text: channel.send(Note(text=text)))
+        self.program = ScriptProgram(start.spec.script, self.place, self._note)
         self.imports = TensorFlowImport(self.on_tensorflow)
         self.scout: Scout | None = None
         if self.place.target is None:
@@ -81,6 +82,10 @@ class ScriptWorker:
         self.before_first = 0.0  # seconds until the first step starts, without the imports
         self.placement: StepPlacement | None = None
         self.began = time.perf_counter()
+
+    def _note(self, text: str) -> None:
+        """Send a sentence for the reader of the result."""
+        self.channel.send(Note(text=text))
 
     def run(self) -> None:
         """Run the script, then report what was counted or measured.
@@ -131,14 +136,18 @@ class ScriptWorker:
             self._report(finish, ended)
         self.channel.send(Done())
 
-    def _leave(self) -> None:
+    def _leave(self, ended: bool = False) -> None:
         """Report from within the script, and end the process.
 
-        This is necessary if the script caught the exception that unwinds it, or if its steps run in another thread.
+        This is necessary if the script caught the exception that unwinds it, if its steps run in another thread, or if
+        it goes on after its steps.
+
+        Args:
+            ended: whether to report as if the script had ended by itself.
         """
         code = 0
         try:
-            self._conclude(None, ended=False)
+            self._conclude(None, ended)
         except BaseException as error:
             print_traceback(error, self.place.file)
             self.channel.send(Failed(failure=failure_of(error, self.place.file, self.phases.current)))
@@ -146,8 +155,66 @@ class ScriptWorker:
         sys.stdout.flush()
         os._exit(code)
 
+    def _watch_silence(self) -> None:
+        """Leave if the script goes on for long after its steps."""
+        from bench.worker.frames import keras_folder
+
+        libraries = (str(Path(self.seen.tf.__file__).parent), keras_folder(self.seen.tf))
+        silence = Silence(
+            self.place.timeout, self._run_steps, self._has_returned, self._needs_more, self.seen.is_program, libraries
+        )
+        silence.start(self._end_silent_script)
+
+    def _run_steps(self) -> int:
+        """Return the steps that have been counted so far."""
+        if self.scout is not None:
+            return self.scout.steps_run
+        assert self.timed_loop is not None
+        return max(self.timed_loop.issued, self.timed_loop.steps_run)  # a whole training counts only the latter
+
+    def _has_all_steps(self) -> bool:
+        """Whether the steps of the loop that the scout knows have run."""
+        assert self.place.target is not None
+        planned = self.place.target.planned
+        return self._run_steps() >= (self.place.target.steps if planned is None else planned)
+
+    def _fit_is_over(self) -> bool:
+        """Whether the training is a `fit`, and its latest call has returned."""
+        target = self.place.target
+        is_fit = self.scout.only_fits if self.scout is not None else target is not None and target.kind == "fit"
+        return is_fit and self.hook.fit_end is not None and self.hook.fit_end > self.hook.fit_start
+
+    def _has_returned(self) -> bool:
+        """Whether the training is a `fit` that has returned, after which no other one is expected."""
+        if self.scout is None and (self.start.full or not self._has_all_steps()):
+            return False
+        return self._fit_is_over()
+
+    def _needs_more(self) -> bool:
+        """Whether more steps of the script are known or needed."""
+        if self.scout is not None:
+            return self.scout.needs_more
+        assert self.place.target is not None
+        if self.start.full:  # without a plan, nobody knows when it is over
+            return self.place.target.planned is None or not self._has_all_steps()
+        return not (self._has_all_steps() or self._fit_is_over())
+
+    def _end_silent_script(self) -> None:
+        """Report what is known. This runs in a thread, while the script goes on."""
+        if self._reporting.locked():
+            return
+        self._note(f"{self.name} went on after its last step, so devbench ended it.")
+        if self.scout is not None:
+            self.scout.returned = self._fit_is_over()
+            self.scout.finished = True
+        if self.watch is not None:
+            self.watch.closed = True
+        self._leave(ended=self.scout is None)
+
     def _is_finished(self) -> bool:
         """Whether devbench has unwound the script. Exceptions that the script raises afterwards are ignored."""
+        if self.watch is not None and self.watch.closed:
+            return True
         return bool((self.scout and self.scout.finished) or (self.timed_loop and self.timed_loop.finished))
 
     def _forget(self) -> None:
@@ -205,6 +272,7 @@ class ScriptWorker:
         self.scopes = settings.DeviceScopes(self.seen, device)
         self.compiled = settings.CompiledFunctions(self.seen, bool(self.spec.xla))
         sessions.observe(self.seen)
+        self._watch_silence()
 
     def _new_watch(self, tf: Any, device: str) -> Watch:
         from bench.worker.epoch_timer import EpochTimer
@@ -303,7 +371,7 @@ class ScriptWorker:
             facts.eager_step = self.updates.eager_steps.names.get(recognition.chosen.token) or None
             self.channel.send(FactsRead(facts=facts))
         if recognition.chosen.kind == "function" and fits.uses_other_keras(self.seen.tf):
-            self.channel.send(Note(text=fits.OTHER_KERAS))
+            self._note(fits.OTHER_KERAS)
         recognition.variables = self.imports.variables
         self.channel.send(Recognized(recognition=recognition))
 
@@ -340,7 +408,7 @@ class ScriptWorker:
         if not self.timed_loop.started:
             raise self._not_run()
         if ended:
-            value = self.watch.value if self.hook.model is None else getattr(self.timer, "_value", None)
+            value = self.watch.value if self.hook.model is None else self.timer.value
             at = self.watch.done
             if self.hook.model is not None and self.timed_loop.paused:
                 at = time.perf_counter()

@@ -41,6 +41,7 @@ class Watch:
 
     Attributes:
         awaits_start: whether the first step has not ended yet.
+        closed: whether the steps have been reported. A script that goes on is then unwound.
         value: what the latest step returned.
         done: when the latest step was done, by the clock of `time.perf_counter`. None if that is not known.
     """
@@ -66,6 +67,7 @@ class Watch:
         self._starts_in_main = False  # whether the main thread may make the steps
         self._is_open = False  # whether the start of the first step is known
         self.awaits_start = True
+        self.closed = False
         self.value: Any = None
         self.done: float | None = None
 
@@ -93,7 +95,7 @@ class Watch:
                 self._step(steps, value, model)
 
     def _step(self, steps: int, value: Any, model: Any) -> None:
-        if self._timed_loop.finished is not None:
+        if self.closed or self._timed_loop.finished is not None:
             self._on_caught()
         self._steps += 1
         if self._steps == 1:
