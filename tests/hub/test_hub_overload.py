@@ -138,7 +138,7 @@ def test_fewer_pages_are_made_at_a_time_while_a_document_is_written(hub: Running
 
 @pytest.mark.essential
 def test_pages_wait_while_many_documents_arrive(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "PATIENCE", 60)
+    monkeypatch.setattr(threads, "PAGE_PATIENCE", 60)
     monkeypatch.setattr(threads, "CROWD", THREADS["write"] - 1)
     with ThreadPoolExecutor(READERS) as pool:
         with hub.database._committing:  # as if a commit took for ever
