@@ -163,6 +163,39 @@ def test_the_fastest_size_is_named_only_if_the_intervals_are_apart() -> None:
     assert scaling_of(scaling_results(steps={1: 0.104, 2: 0.0600, 4: 0.0601}), 0.02).fastest is None
 
 
+def trained(seconds: dict[int, float], start: dict[int, float]) -> ScalingStudy:
+    """Return a study whose trainings and cold starts take these seconds, by number of workers. 0 is the bare worker."""
+    results = scaling_results()
+    for result in results:
+        assert result.spec.workers is not None
+        count = 0 if result.spec.workers.strategy == "none" else result.spec.workers.count
+        result.summary.cold_start_seconds = Interval(value=start[count])
+        if count in seconds:
+            result.projection = Projection(
+                steps=1000,
+                build_and_fit_seconds=Interval(value=seconds[count]),
+                total_seconds=Interval(value=seconds[count]),
+            )
+    return scaling_of(results, 0.02)
+
+
+def test_the_fastest_training_counts_the_start_of_the_workers() -> None:
+    start = {0: 5.0, 1: 5.0, 2: 6.0, 4: 60.0}
+    assert trained({1: 100.0, 2: 60.0, 4: 45.0}, start).fastest == 4
+    assert trained({1: 100.0, 2: 60.0, 4: 90.0}, start).fastest == 2
+
+
+def test_a_training_must_be_long_enough_to_make_up_for_a_longer_start() -> None:
+    study = trained({}, {0: 5.0, 1: 5.0, 2: 9.0, 4: 11.0})
+    (_, two, four) = study.sizes
+    assert two.speed_up is not None
+    assert four.speed_up is not None
+    saved = {"2": 0.1 * (1 - 1 / two.speed_up.value), "4": 0.1 * (1 - 1 / four.speed_up.value)}
+    assert study.break_even_steps == {
+        "2": pytest.approx(4 / saved["2"], rel=0.02), "4": pytest.approx(6 / saved["4"], rel=0.02)
+    }  # fmt: skip
+
+
 def test_workers_on_one_machine_cost_what_the_machine_costs() -> None:
     costs = []
     for cpus in (1, None):
