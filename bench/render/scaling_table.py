@@ -56,7 +56,7 @@ def size_row(size: Size) -> SizeRow:
     if size.refused:
         return SizeRow(label, (rate, "refused", NONE, _step(size.step_seconds)), (1,))
     speed_up = numbers.factor(size.speed_up) if size.speed_up else NONE
-    efficiency = numbers.percent(size.efficiency.value) if size.efficiency else NONE
+    efficiency = numbers.share(size.efficiency) if size.efficiency else NONE
     return SizeRow(label, (rate, speed_up, efficiency, _step(size.step_seconds)))
 
 

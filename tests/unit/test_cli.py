@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from synthetic import killed, result
 from typer.testing import CliRunner
@@ -259,6 +260,20 @@ def test_list_of_a_file_shows_the_loops_of_functions_that_it_imports(tmp_path: P
     failure = devbench("list", "./helper.py", cwd=tmp_path)
     assert "`step` has an argument `x`, which devbench does not pass" in failure.stderr
     assert "To run the file as a script: devbench run -m helper" in failure.stderr
+
+
+def test_list_of_a_file_says_that_it_is_a_script_or_a_notebook(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("model = build()\nmodel.fit(x, y)\n", encoding="utf-8")
+    text = " ".join(devbench("list", "train.py", cwd=tmp_path).stdout.split())
+    assert "train.py is a script: it defines none of the functions" in text
+    assert "Run it: devbench run train.py" in text
+    listed = document(devbench("list", "train.py", "--json", cwd=tmp_path))["workload"]
+    assert (listed["script"], listed["loops"]) == (True, ["as-written"])
+    python = {"language_info": {"name": "python"}}
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = 1")], metadata=python)
+    nbformat.write(notebook, tmp_path / "train.ipynb")
+    text = " ".join(devbench("list", "train.ipynb", cwd=tmp_path).stdout.split())
+    assert "train.ipynb is a notebook, which runs as a script" in text
 
 
 def test_list_follows_the_json_variable(tmp_path: Path) -> None:

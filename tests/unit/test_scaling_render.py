@@ -46,7 +46,7 @@ def test_the_table_has_a_line_for_the_bare_worker_and_for_each_size() -> None:
     assert shown[0] == "cifar on cpu with 1, 2 and 4 workers, strong scaling"
     assert shown[1].split() == ["workers", "examples/s", "speed-up", "efficiency", "step"]
     assert [line.split()[0] for line in shown[2:6]] == ["bare", "1", "2", "4"]
-    assert shown[4].startswith("2        2.13 k [2.09 k, 2.17 k]  1.67 [1.63, 1.70]  83%         60.0 ± 1.2 ms")
+    assert shown[4].startswith("2        2.13 k [2.09 k, 2.17 k]  1.67 [1.63, 1.70]  83% [82, 85]  60.0 ± 1.2 ms")
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
@@ -92,10 +92,15 @@ def test_a_study_of_one_process_shows_parts_without_intervals() -> None:
 def test_the_fastest_size_is_compared_with_one_worker_and_each_size_has_a_cost() -> None:
     assert (
         "Fastest training: 4 workers, 10 min 40 s from a cold start, compared with 27 min 20 s with 1 worker. "
-        "A training costs 0.46 EUR with 1 worker, 0.53 EUR with 2 workers and 0.71 EUR with 4 workers."
+        "A training costs 0.46 EUR with 1 worker, 0.53 EUR with 2 workers and 0.71 EUR with 4 workers. "
+        "Cheapest training: 1 worker."
     ) in sentences(scaling_study())
     unpriced = sentences(scaling_study(currency=None))
     assert "with 1 worker. 4 workers are 2.50 times [2.45, 2.55] as fast as one worker without a strategy" in unpriced
+
+
+def test_no_size_is_the_cheapest_if_another_one_costs_hardly_more() -> None:
+    assert "Cheapest training" not in sentences(with_size(scaling_study(), 2, cost=0.465))
 
 
 def test_a_study_in_which_one_worker_is_fastest_compares_it_with_nothing() -> None:

@@ -57,14 +57,18 @@ def _fastest(study: ScalingStudy) -> Iterator[str]:
 
 
 def _costs(study: ScalingStudy) -> Iterator[str]:
-    """Say what a training costs with each size, if there is a price."""
-    costs = [
-        f"{numbers.money(size.cost)} {study.currency} with {_workers(study, size.workers)}"
-        for size in study.sizes
-        if size.cost is not None and study.currency
+    """Say what a training costs with each size, if there is a price, and which size costs least."""
+    if study.currency is None:
+        return
+    costs = {size.workers: size.cost for size in study.sizes if size.cost is not None}
+    words = [
+        f"{numbers.money(cost)} {study.currency} with {_workers(study, workers)}" for workers, cost in costs.items()
     ]
-    if costs:
-        yield f"A training costs {join_words(costs)}."
+    if words:
+        yield f"A training costs {join_words(words)}."
+    cheapest, *others = sorted(costs, key=lambda workers: costs[workers]) or [0]
+    if others and costs[others[0]] > (1 + study.threshold) * costs[cheapest]:
+        yield f"Cheapest training: {_workers(study, cheapest)}."
 
 
 def _largest(study: ScalingStudy) -> Iterator[str]:
