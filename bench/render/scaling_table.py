@@ -42,21 +42,28 @@ def head(study: ScalingStudy) -> tuple[str, ...]:
     return (f"{noun(study)}s", "examples/s", "speed-up", "efficiency", "step")
 
 
-def rows(study: ScalingStudy) -> list[SizeRow]:
-    """Return a row for one worker without a strategy, and one for each size."""
+def rows(study: ScalingStudy, brief: bool = False) -> list[SizeRow]:
+    """Return a row for one worker without a strategy, and one for each size.
+
+    Args:
+        study: the study.
+        brief: whether to leave out the interval of the efficiency, which has the relative width of the speed-up's.
+    """
     bare = ("bare", (_rate(study.bare_examples_per_second), "1", "100%", _step(study.bare)))
-    return [SizeRow(*bare), *map(size_row, study.sizes)]
+    return [SizeRow(*bare), *(size_row(size, brief) for size in study.sizes)]
 
 
-def size_row(size: Size) -> SizeRow:
-    """Return the row of a size."""
+def size_row(size: Size, brief: bool = False) -> SizeRow:
+    """Return the row of a size. The arguments are those of `rows`."""
     label, rate = str(size.workers), _rate(size.examples_per_second)
     if size.failure:
         return SizeRow(label, (NONE, NONE, NONE, "failed"), (3,))
     if size.refused:
         return SizeRow(label, (rate, "refused", NONE, _step(size.step_seconds)), (1,))
     speed_up = numbers.factor(size.speed_up) if size.speed_up else NONE
-    efficiency = numbers.share(size.efficiency) if size.efficiency else NONE
+    efficiency = NONE
+    if size.efficiency:
+        efficiency = numbers.percent(size.efficiency.value) if brief else numbers.share(size.efficiency)
     return SizeRow(label, (rate, speed_up, efficiency, _step(size.step_seconds)))
 
 

@@ -46,7 +46,8 @@ def test_the_table_has_a_line_for_the_bare_worker_and_for_each_size() -> None:
     assert shown[0] == "cifar on cpu with 1, 2 and 4 workers, strong scaling"
     assert shown[1].split() == ["workers", "examples/s", "speed-up", "efficiency", "step"]
     assert [line.split()[0] for line in shown[2:6]] == ["bare", "1", "2", "4"]
-    assert shown[4].startswith("2        2.13 k [2.09 k, 2.17 k]  1.67 [1.63, 1.70]  83% [82, 85]  60.0 ± 1.2 ms")
+    assert shown[4].startswith("2        2.13 k [2.09 k, 2.17 k]  1.67 [1.63, 1.70]  83%         60.0 ± 1.2 ms")
+    assert "1.67 [1.63, 1.70]  83% [82, 85]  60.0 ± 1.2 ms" in text(scaling_study(), 100)
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])

@@ -20,7 +20,9 @@ def text(study: ScalingStudy, width: int = WIDTH) -> str:
         study: what to show.
         width: maximum length of a line, in characters. Columns that do not fit beside each other follow below.
     """
-    table = [scaling_table.head(study), *((row.label, *row.cells) for row in scaling_table.rows(study))]
+    table = _size_rows(study, brief=False)
+    if _length(_widths(table)) > width:
+        table = _size_rows(study, brief=True)
     lines = [*filled(title(study), width), *_columns(table, width), ""]
     lines += _parts(study, width)
     for sentence in summary(study):
@@ -28,6 +30,11 @@ def text(study: ScalingStudy, width: int = WIDTH) -> str:
     for warning in study.warnings:
         lines += filled(f"warning: {warning.message}. {warning.fix}".rstrip(), width)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _size_rows(study: ScalingStudy, brief: bool) -> list[tuple[str, ...]]:
+    rows = scaling_table.rows(study, brief)
+    return [scaling_table.head(study), *((row.label, *row.cells) for row in rows)]
 
 
 def _parts(study: ScalingStudy, width: int) -> list[str]:
