@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
+from typing import cast
 
 import pytest
 
 from bench.worker import channel
 from bench.worker.script import silence
+from bench.worker.script.progress import ScriptProgress
 from bench.worker.script.silence import Silence
 
 pytestmark = pytest.mark.once
@@ -25,14 +27,12 @@ class Script:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.steps, self.cpu, self.cpu_per_check = 0, 0.0, 0.0
-        self.has_returned, self.needs_more = False, False
+        self.returned, self.needs_more = False, False
         self.now, self.seconds = 0.0, 1.0
         monkeypatch.setattr(silence, "_cpu_seconds", self._use_cpu)
         monkeypatch.setattr("bench.worker.script.silence.time", SimpleNamespace(perf_counter=self._pass_time))
-        self.silence = Silence(
-            TIMEOUT, lambda: self.steps, lambda: self.has_returned, lambda: self.needs_more,
-            lambda path: path.endswith("script.py"), ("/library/",),
-        )  # fmt: skip
+        progress = cast("ScriptProgress", self)
+        self.silence = Silence(TIMEOUT, progress, lambda path: path.endswith("script.py"), ("/library/",))
 
     def _pass_time(self) -> float:
         self.now += self.seconds
@@ -87,8 +87,8 @@ def test_an_idle_script_is_ended_after_half_of_the_time_out(script: Script) -> N
     assert script.checks_until_end() == TIMEOUT / 2 + 1
 
 
-def test_a_script_whose_fit_has_returned_is_ended_sooner(script: Script) -> None:
-    script.has_returned = True
+def test_a_script_whose_fit_returned_is_ended_sooner(script: Script) -> None:
+    script.returned = True
     assert script.checks_until_end() == silence.RETURNED_SECONDS + 1
 
 

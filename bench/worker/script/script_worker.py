@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
@@ -12,33 +11,26 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.errors import NotApplicable
-from bench.model.placement import Placement
-from bench.model.sample import FullTraining
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed, failure_of, print_traceback
 from bench.worker.frames import Sources
 from bench.worker.phases import Phases
 from bench.worker.protocol import (
     Done,
-    FactsRead,
     Failed,
     Finish,
     Note,
     PhaseEnded,
-    PlacementChecked,
     PrintedRead,
-    Recognized,
     ScriptRun,
     Start,
-    Trained,
 )
-from bench.worker.script import fit_data, fits, inference, sessions, settings
+from bench.worker.script import fits, inference, reports, sessions, settings
 from bench.worker.script.calls import Observation, in_script
 from bench.worker.script.imports import TensorFlowImport
-from bench.worker.script.nothing_recognized import NothingRecognized, no_steps
 from bench.worker.script.placement_step import StepPlacement
 from bench.worker.script.program import ScriptProgram
+from bench.worker.script.progress import ScoutProgress, ScriptProgress, TrialProgress
 from bench.worker.script.running import Stopped
 from bench.worker.script.scout import Scout
 from bench.worker.script.silence import Silence
@@ -70,7 +62,7 @@ class ScriptWorker:
         self.name = start.spec.script.module or Path(self.place.file).name
         if self.place.copy_root:
             channel.renames[self.place.copy_root] = self.place.original_root
-        self.program = ScriptProgram(start.spec.script, self.place, self._note)
+        self.program = ScriptProgram(start.spec.script, self.place, self.note)
         self.imports = TensorFlowImport(self.on_tensorflow)
         self.scout: Scout | None = None
         if self.place.target is None:
@@ -83,7 +75,7 @@ class ScriptWorker:
         self.placement: StepPlacement | None = None
         self.began = time.perf_counter()
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Send a sentence for the reader of the result."""
         self.channel.send(Note(text=text))
 
@@ -127,13 +119,13 @@ class ScriptWorker:
         self._reporting.acquire()
         self.channel.send(PrintedRead(printed=self.program.out.read_all()))
         if self.scout is not None:
-            self._report_scout(ended and not self.scout.finished)
+            reports.report_loops(self, ended and not self.scout.finished)
         elif self.start.full:
-            self._report_full()
+            reports.report_training(self)
         else:
             if self.timed_loop is not None and self.timed_loop.finished is not None:  # whatever the script made of it
                 finish, ended = next(iter(self.timed_loop.finished.args), None), False
-            self._report(finish, ended)
+            reports.report_trial(self, finish, ended)
         self.channel.send(Done())
 
     def _leave(self, ended: bool = False) -> None:
@@ -159,53 +151,23 @@ class ScriptWorker:
         """Leave if the script goes on for long after its steps."""
         from bench.worker.frames import keras_folder
 
+        if self.scout is not None:
+            self.progress: ScriptProgress = ScoutProgress(self.hook, self.scout)
+        else:
+            assert self.place.target is not None
+            assert self.timed_loop is not None
+            self.progress = TrialProgress(self.hook, self.timed_loop, self.place.target)
         libraries = (str(Path(self.seen.tf.__file__).parent), keras_folder(self.seen.tf))
-        silence = Silence(
-            self.place.timeout, self._run_steps, self._has_returned, self._needs_more, self.seen.is_program, libraries
-        )
+        silence = Silence(self.place.timeout, self.progress, self.seen.is_program, libraries)
         silence.start(self._end_silent_script)
-
-    def _run_steps(self) -> int:
-        """Return the steps that have been counted so far."""
-        if self.scout is not None:
-            return self.scout.steps_run
-        assert self.timed_loop is not None
-        return max(self.timed_loop.issued, self.timed_loop.steps_run)  # a whole training counts only the latter
-
-    def _has_all_steps(self) -> bool:
-        """Whether the steps of the loop that the scout knows have run."""
-        assert self.place.target is not None
-        planned = self.place.target.planned
-        return self._run_steps() >= (self.place.target.steps if planned is None else planned)
-
-    def _fit_is_over(self) -> bool:
-        """Whether the training is a `fit`, and its latest call has returned."""
-        target = self.place.target
-        is_fit = self.scout.only_fits if self.scout is not None else target is not None and target.kind == "fit"
-        return is_fit and self.hook.fit_end is not None and self.hook.fit_end > self.hook.fit_start
-
-    def _has_returned(self) -> bool:
-        """Whether the training is a `fit` that has returned, after which no other one is expected."""
-        if self.scout is None and (self.start.full or not self._has_all_steps()):
-            return False
-        return self._fit_is_over()
-
-    def _needs_more(self) -> bool:
-        """Whether more steps of the script are known or needed."""
-        if self.scout is not None:
-            return self.scout.needs_more
-        assert self.place.target is not None
-        if self.start.full:  # without a plan, nobody knows when it is over
-            return self.place.target.planned is None or not self._has_all_steps()
-        return not (self._has_all_steps() or self._fit_is_over())
 
     def _end_silent_script(self) -> None:
         """Report what is known. This runs in a thread, while the script goes on."""
         if self._reporting.locked():
             return
-        self._note(f"{self.name} went on after its last step, so devbench ended it.")
+        self.note(f"{self.name} went on after its last step, so devbench ended it.")
         if self.scout is not None:
-            self.scout.returned = self._fit_is_over()
+            self.scout.returned = self.progress.fit_is_over
             self.scout.finished = True
         if self.watch is not None:
             self.watch.closed = True
@@ -352,105 +314,3 @@ class ScriptWorker:
         self.before_first = max(0.0, at - self.began - self.imports.seconds)
         self.channel.send(PhaseEnded(phase="build", seconds=self.before_first))
         settings.report(self.rig.tf, self.spec, self.channel.send)
-
-    def _report_scout(self, ended: bool) -> None:
-        assert self.scout is not None
-        recognition = self.scout.recognition(ended)
-        if self.scout.inspector is not None:
-            self.scout.inspector.end()
-        if recognition is None:
-            seconds = time.perf_counter() - self.began
-            state = f"it ended after {seconds:.1f} s" if ended else f"it was stopped after {seconds:.1f} s"
-            assert self.spec.script is not None
-            watch, is_module = self.spec.script.watch, bool(self.spec.script.module)
-            reason = "" if hasattr(self, "seen") else "it did not import TensorFlow"
-            if not reason and not self.seen.tf.compat.v1.executing_eagerly_outside_functions():
-                reason = "it disabled eager execution, so only sessions are recognized"
-            raise no_steps(self.name, self.scout.sources, watch, reason, state, is_module)
-        if facts := self.scout.facts(recognition.chosen):
-            facts.eager_step = self.updates.eager_steps.names.get(recognition.chosen.token) or None
-            self.channel.send(FactsRead(facts=facts))
-        if recognition.chosen.kind == "function" and fits.uses_other_keras(self.seen.tf):
-            self._note(fits.OTHER_KERAS)
-        recognition.variables = self.imports.variables
-        self.channel.send(Recognized(recognition=recognition))
-
-    def _report_full(self) -> None:
-        counter = self.timed_loop
-        assert isinstance(counter, StepCounter)
-        if not counter.steps_run:
-            raise self._not_run()
-        # The script may do other work afterwards.
-        end = max(self.hook.fit_end or 0.0, counter.latest_tick)
-        if not self.synchronous and self.hook.fit_end is None and counter.steps_run != counter.expected:
-            counter.sync(counter.last_value)  # steps may be unfinished, so this work counts too
-            end = time.perf_counter()
-        full = FullTraining(
-            build_and_fit_seconds=end - self.began - self.imports.seconds,
-            total_seconds=time.time() - self.start.spawned - (time.perf_counter() - end),
-            steps=counter.steps_run,
-        )
-        full.epoch_ends = counter.epoch_ends(end)
-        full.planned_steps = self.hook.epochs.planned
-        self.channel.send(Trained(full=full))
-
-    def _not_run(self) -> NothingRecognized:
-        steps = self.place.target.place if self.place.target else "its steps"
-        return NothingRecognized(
-            f"{self.name} did not run {steps} in this process",
-            "Let it do the same in every process. devbench seeds Python, NumPy and TensorFlow.",
-        )
-
-    def _report(self, finish: Finish | None, ended: bool) -> None:
-        """Report the block that the script left unfinished, if it ended by itself. Then run the diagnosis."""
-        if self.timed_loop is None or self.watch is None:
-            raise NothingRecognized(f"{self.name} did not import TensorFlow in this process", "Run it again.")
-        if not self.timed_loop.started:
-            raise self._not_run()
-        if ended:
-            value = self.watch.value if self.hook.model is None else self.timer.value
-            at = self.watch.done
-            if self.hook.model is not None and self.timed_loop.paused:
-                at = time.perf_counter()
-            finish = self.timed_loop.end(value, at)
-        if finish is None:  # a step returned NaN, which was reported
-            return
-        self.rig.facts.steps_run = self.timed_loop.steps_run
-        self.rig.facts.script_settings = [
-            *settings.differences(self.rig.tf, self.spec, self.memory),
-            *self.seeds.differences(),
-            *self.compiled.named,
-            *self.scopes.named,
-        ]
-        self.phases.enter("diagnosis")
-        if self.hook.model is None:
-            self._report_own_loop(finish)
-            return
-        from bench.worker.diagnose.diagnosis import diagnose
-
-        self.rig.facts.batch = fit_data.batch_of(self.rig.tf, self.hook.arguments)
-        if finish.inspect:
-            self.rig.facts.replay_obstacle = fit_data.obstacle(self.rig.tf, self.hook.model, self.hook.arguments)
-        diagnose(self.rig, self.hook, self.timer, self.timed_loop, self.synchronizer, self.tracing, finish)
-
-    def _report_own_loop(self, finish: Finish) -> None:
-        """Run the diagnosis of a loop other than `fit`."""
-        from bench.worker.diagnose import inspection, program
-
-        assert self.timed_loop is not None
-        self.rig.what_ifs.check()
-        if self.updates.eager_steps.ineffective:
-            raise NotApplicable(
-                f"--change function has no effect: {self.name} keeps its step in a variable",
-                "Call the function of the step by its name, or put @tf.function in front of it.",
-            )
-        self.rig.facts.steps_issued = self.timed_loop.issued
-        program.read_facts(self.rig, self.hook, self.timer, self.tracing)
-        if finish.inspect:
-            program.read_retraced(self.rig.facts, self.tracing.by_function)
-            inspection.read_graphs(self.rig.facts, self.tracing.graphs, self.sources)
-        if self.placement is not None:
-            with contextlib.suppress(Exception):
-                placement: Placement = self.placement.read()
-                self.channel.send(PlacementChecked(placement=placement))
-        self.rig.report_facts()

@@ -16,6 +16,7 @@ from types import FrameType
 
 from bench.machine import telemetry
 from bench.worker import channel
+from bench.worker.script.progress import ScriptProgress
 
 CHECK_SECONDS = 1.0
 """Seconds between two checks."""
@@ -44,9 +45,7 @@ class Silence:
 
     Args:
         timeout: seconds of silence after which the parent takes the worker for hung.
-        steps: returns the steps so far.
-        returned: returns whether the training was a `fit` that has returned after all known steps.
-        needs_more: returns whether more steps are known or needed. The script is not ended then.
+        progress: how far the script has got. While it needs more steps, it is not ended.
         is_program: returns whether a source file, by its path, is the script's.
         libraries: folders of TensorFlow and Keras.
     """
@@ -54,16 +53,12 @@ class Silence:
     def __init__(
         self,
         timeout: float,
-        steps: Callable[[], int],
-        returned: Callable[[], bool],
-        needs_more: Callable[[], bool],
+        progress: ScriptProgress,
         is_program: Callable[[str], bool],
         libraries: tuple[str, ...],
     ) -> None:
         self._timeout = timeout
-        self._steps = steps
-        self._returned = returned
-        self._needs_more = needs_more
+        self._progress = progress
         self._is_program = is_program
         self._libraries = libraries
         self._latest = 0
@@ -89,7 +84,7 @@ class Silence:
         """Return whether the script is to be ended."""
         before, self._checked = self._checked, time.perf_counter()
         seconds = min(self._checked - before, LONGEST_CHECK)
-        steps = self._steps()
+        steps = self._progress.steps
         if steps != self._latest or not steps:
             self._latest, self._silent, self._idle = steps, 0.0, 0.0
             return False
@@ -99,11 +94,11 @@ class Silence:
             return False
         self._silent += seconds
         self._idle = self._idle + seconds if self._is_idle(seconds, stacks) else 0.0
-        if self._needs_more():
+        if self._progress.needs_more:
             return False
         busy_limit = BUSY_SHARE * self._timeout - UNSEEN_SECONDS
         idle_limit = min(busy_limit, IDLE_SHARE * self._timeout)
-        if self._returned():
+        if self._progress.returned:
             idle_limit = min(idle_limit, RETURNED_SECONDS)
         return self._idle >= idle_limit or self._silent >= busy_limit
 
