@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
+
+from bench.worker.script.notes import once, place_of
 
 WITHOUT_WINDOWS = frozenset({"agg", "cairo", "pdf", "pgf", "ps", "svg", "template"})
 """Backends of matplotlib that only write files."""
@@ -28,26 +29,20 @@ def open_no_windows(note: Callable[[str], None]) -> None:
 
 
 def _patch(pyplot: Any, note: Callable[[str], None]) -> None:
-    noted: set[str] = set()
+    note = once(note)
     switch, show = pyplot.switch_backend, pyplot.show
-
-    def note_once(sentence: str) -> None:
-        if sentence not in noted:
-            noted.add(sentence)
-            note(sentence)
 
     def switch_backend(newbackend: Any) -> Any:
         if isinstance(newbackend, str) and opens_no_windows(newbackend):
             return switch(newbackend)
         if isinstance(newbackend, str):  # not the value with which matplotlib chooses one itself
-            note_once(f"The script chose matplotlib's backend {newbackend}. devbench used Agg, which opens no windows.")
+            note(f"The script chose matplotlib's backend {newbackend}. devbench used Agg, which opens no windows.")
         return switch("agg")
 
     def show_nothing(*args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
         if frame.f_code.co_filename != pyplot.__file__:  # as in `plt.pause`
-            where = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
-            note_once(f"plt.show() in {where} opened no window.")
+            note(f"plt.show() in {place_of(frame)} opened no window.")
         return show(*args, **kwargs)
 
     pyplot.switch_backend, pyplot.show = switch_backend, show_nothing

@@ -17,6 +17,7 @@ from bench.model.printed import Printed
 from bench.model.spec import Script
 from bench.worker.protocol import ScriptRun
 from bench.worker.script import notebook, plots
+from bench.worker.script.notes import once, place_of
 
 KEPT_LINES = 10
 """Number of first lines and of last lines of a script's output that are kept."""
@@ -130,7 +131,7 @@ class ScriptProgram:
         self._file = Path(place.file)
         self._folder = Path(place.folder)
         self._cells = place.cells
-        self._note = note
+        self._note = once(note)
         self._asked: Counter[str] = Counter()
 
     def run(self) -> int:
@@ -178,10 +179,9 @@ class ScriptProgram:
     def _input(self, prompt: object = "") -> str:
         frame = sys._getframe(1)
         print(prompt, end="", flush=True)
-        where = f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+        where = place_of(frame)
         self._asked[where] += 1
-        if self._asked[where] == 1:
-            self._note(f"The script asked for input in {where}, and devbench answered with an empty line.")
+        self._note(f"The script asked for input in {where}, and devbench answered with an empty line.")
         if self._asked[where] > MOST_ANSWERS:
             raise EOFError(f"the script asks for input again and again in {where}, but devbench has no keyboard")
         return ""
