@@ -11,14 +11,12 @@ import gc
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.machine import installed
 from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.sample import FullTraining, LossPrecision
-from bench.registry.own_modules import import_from_copy, import_from_own_checkout
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed, failure_of, print_traceback
 from bench.worker.phases import Phases
@@ -31,7 +29,7 @@ from bench.worker.protocol import (
     Start,
     Trained,
 )
-from bench.worker.start_up import bring_up_tensorflow, build, load_workload
+from bench.worker.start_up import bring_up_tensorflow, build, import_own_modules, load_workload
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished, TimedLoop
 
@@ -61,21 +59,6 @@ def enable_crash_report() -> None:
         import signal
 
         faulthandler.register(signal.SIGUSR1, chain=True)
-
-
-def import_own_modules(start: Start) -> None:
-    """Let the program import the modules of its own checkout, and a script those of its copy.
-
-    Args:
-        start: the first order.
-    """
-    spec, script = start.spec, start.script
-    copy_root = Path(script.copy_root) if script is not None and script.copy_root else None
-    if spec.checkout and spec.file:
-        import_from_own_checkout(Path(spec.file), copy_root)
-    if script is not None and copy_root is not None:
-        copy = Path(script.folder)
-        import_from_copy(Path(script.original_root + os.sep, copy.relative_to(copy_root)), copy)
 
 
 class Worker:

@@ -21,10 +21,11 @@ from bench.worker.cluster.member import Member
 from bench.worker.cluster.step_times import StepTimer
 from bench.worker.failure import failure_of
 from bench.worker.losses import LOSSES
-from bench.worker.main import die_with_parent, enable_crash_report, import_own_modules
+from bench.worker.main import die_with_parent, enable_crash_report
 from bench.worker.phases import Phases
 from bench.worker.protocol import Start
 from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
+from bench.worker.start_up import import_own_modules
 
 PATIENCE_SECONDS = 60.0
 """Seconds in which steps must be timed. What is not known then is not reported."""

@@ -1,19 +1,37 @@
-"""The start of a worker: TensorFlow and the device, then the workload with its data and its model."""
+"""The start of a worker: its own modules, TensorFlow and the device, then the workload with its data and its model."""
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import WorkloadError
 from bench.model.spec import Spec
+from bench.registry.own_modules import import_from_copy, import_from_own_checkout
 from bench.registry.params import parse_params
 from bench.worker import weights
 from bench.worker.phases import Phases
-from bench.worker.protocol import EnvironmentRead, PhaseStarted
+from bench.worker.protocol import EnvironmentRead, PhaseStarted, Start
 
 if TYPE_CHECKING:
     from bench.worker.cluster.member import Member
+
+
+def import_own_modules(start: Start) -> None:
+    """Let the program import the modules of its own checkout, and a script those of its copy.
+
+    Args:
+        start: the first order.
+    """
+    spec, script = start.spec, start.script
+    copy_root = Path(script.copy_root) if script is not None and script.copy_root else None
+    if spec.checkout and spec.file:
+        import_from_own_checkout(Path(spec.file), copy_root)
+    if script is not None and copy_root is not None:
+        copy = Path(script.folder)
+        import_from_copy(Path(script.original_root + os.sep, copy.relative_to(copy_root)), copy)
 
 
 def import_tensorflow() -> Any:
