@@ -51,7 +51,10 @@ class ClusterLost(Exception):
 
 def variables_of(spec: Spec) -> dict[str, str]:
     """Return the environment variables that a worker gets in addition to those of this process."""
-    script = {"DEVBENCH": "1", "MPLBACKEND": "Agg"} if spec.script is not None else {}
+    script = {}
+    if spec.script is not None:
+        hash_seed = os.environ.get("PYTHONHASHSEED") or str(spec.seed % 2**32)  # decides the order of sets of strings
+        script = {"DEVBENCH": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": hash_seed}
     return {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backends.load(spec.backend).environment(spec), **script}
 
 
