@@ -79,12 +79,14 @@ def _too_few(recognition: Recognition) -> Failure | None:
     if not recognition.ended or chosen.calls >= FEWEST_CALLS:
         return None
     per_call = math.ceil(chosen.steps / max(1, chosen.calls))
-    count = f"{chosen.steps} steps" if chosen.steps > 1 else "only one step"
-    count += f" in {chosen.calls} calls" if per_call > 1 else ""
+    count = {0: "no complete step", 1: "only one step"}.get(chosen.steps, f"{chosen.steps} steps")
+    if per_call > 1:
+        count += f" in {chosen.calls} calls" if chosen.calls > 1 else " in one call"
+    unit = "calls" if per_call > 1 else "steps"
     return Failure(
         kind="workload",
         message=f"too few steps to time: the script has {count} ({chosen.place}) and ended after "
         f"{recognition.seconds:.1f} s",
-        hint=f"devbench needs at least {FEWEST_CALLS} calls. Let the script train, or infer, for longer.",
+        hint=f"devbench needs at least {FEWEST_CALLS} {unit}. Let the script train, or infer, for longer.",
         phase="recognition",
     )

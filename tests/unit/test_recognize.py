@@ -16,7 +16,7 @@ from bench.model.result import Result
 from bench.model.sample import ProcessSample
 from bench.model.spec import Env, Script
 from bench.session.launch import Launcher
-from bench.session.recognize import recognize
+from bench.session.recognize import _too_few, recognize
 
 STEPS = StepSource(
     kind="updates", name="train", file="train.py", line=3, steps=100, calls=100, token="updates train.py:3 train"
@@ -68,3 +68,28 @@ def test_a_broken_environment_does_not_fail_the_others(kind: str, started: list[
     assert launcher.started == started
     assert results[0].failure is not None
     assert (results[1].failure is None) == (kind == "error")
+
+
+@pytest.mark.parametrize(
+    ("steps", "calls", "found", "needed"),
+    [
+        (0, 0, "no complete step", "7 steps"),
+        (1, 1, "only one step", "7 steps"),
+        (6, 6, "6 steps", "7 steps"),
+        (64, 1, "64 steps in one call", "7 calls"),
+        (60, 6, "60 steps in 6 calls", "7 calls"),
+    ],
+)
+def test_too_few_steps_are_counted_and_so_are_those_that_are_needed(
+    steps: int, calls: int, found: str, needed: str
+) -> None:
+    chosen = STEPS.model_copy(update={"steps": steps, "calls": calls})
+    failure = _too_few(RECOGNITION.model_copy(update={"chosen": chosen}))
+    assert failure is not None
+    assert f"the script has {found} (train in train.py, line 3)" in failure.message
+    assert f"devbench needs at least {needed}." in failure.hint
+
+
+def test_seven_steps_are_enough() -> None:
+    chosen = STEPS.model_copy(update={"steps": 7, "calls": 7})
+    assert _too_few(RECOGNITION.model_copy(update={"chosen": chosen})) is None
