@@ -27,6 +27,13 @@ SECONDS = 120.0
 
 
 @contextmanager
+def patient(start: StartProcess) -> Iterator[None]:
+    """Start the process that recognizes with a given function, and let it wait for longer."""
+    with patch("bench.session.launch.spawn_in", lambda env: start), patch(SCOUT, SECONDS):
+        yield
+
+
+@contextmanager
 def servers_of_scripts(program: Path) -> Iterator[WorkerServers | None]:
     """Yield servers that have imported TensorFlow for scripts such as this one. None if this system has none."""
     if sys.platform != "linux":
@@ -59,7 +66,7 @@ def scout(
     (group,) = plan([program], settings)
     session = Session(group, settings, Design(), Recorder(settings))
     try:
-        with patch("bench.session.launch.spawn_in", lambda env: start), patch(SCOUT, SECONDS):
+        with patient(start):
             recognize(session.launcher, session.results)
     finally:
         session.launcher.abandon()
@@ -82,11 +89,7 @@ def trial(
     (group,) = plan([program], settings)
     design = Design(cold_starts="none", separate_starts=0, inspect=True, full=False)
     session = Session(group, settings, design, Recorder(settings), servers)
-    with (
-        patch("bench.session.launch.spawn_in", lambda env: start),
-        patch("bench.session.interleave.BLOCKS", 5),
-        patch(SCOUT, SECONDS),
-    ):
+    with patient(start), patch("bench.session.interleave.BLOCKS", 5):
         (result,) = session.run()
     return result
 
