@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -20,6 +22,13 @@ HEARTBEAT_SECONDS = 3600
 
 devbench itself watches the workers (`bench.worker.cluster.chief`).
 """
+
+COORDINATION_CONFIG = (
+    "tensorflow.compiler.xla.tsl.protobuf.coordination_config_pb2",  # 2.20 and later
+    "tensorflow.tsl.protobuf.coordination_config_pb2",  # 2.16 and 2.18
+    "tensorflow.core.protobuf.coordination_config_pb2",  # 2.10
+)
+"""Names of the module that holds the settings of TensorFlow's coordination service, from new to old versions."""
 
 REGISTER_SECONDS = 120
 """Seconds in which the workers' TensorFlow must find each other. By then, all processes run."""
@@ -89,6 +98,19 @@ def _keep_gradients_apart(tf: Any) -> None:
         )
 
 
+def _coordination_config() -> Any:
+    """Return TensorFlow's module of the settings of the coordination service, whose place differs between versions.
+
+    Raises:
+        ImportError: this version has it in another place.
+    """
+    *others, oldest = COORDINATION_CONFIG
+    for name in others:
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    return importlib.import_module(oldest)
+
+
 def _keep_suspended_workers(count: int) -> None:
     """Let TensorFlow's coordination service wait for workers that devbench has suspended.
 
@@ -96,10 +118,7 @@ def _keep_suspended_workers(count: int) -> None:
     """
     from tensorflow.python.eager import context
 
-    try:
-        from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2 as config
-    except ImportError:  # before 2.13
-        from tensorflow.core.protobuf import coordination_config_pb2 as config
+    config = _coordination_config()
     options: dict[str, Any] = {"coordinated_jobs": ["worker"]}  # as 2.10 takes it
     if hasattr(config, "CoordinatedJob"):
         options = {
