@@ -85,7 +85,7 @@ def is_smaller(tf: Any, batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
 
 
 def pipeline(rig: Rig) -> Any:
-    """Return the workload's data as an endless `tf.data.Dataset` of batches. None if it has no data.
+    """Return endless batches of the workload's data: a `tf.data.Dataset` or another iterable. None if it has no data.
 
     If the data is divided among workers, these are the worker's own parts. Of arrays, only its own examples are read.
     """

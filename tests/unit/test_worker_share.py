@@ -69,7 +69,7 @@ def test_every_worker_leaves_out_the_partial_batch_of_a_dataset(scaling: Scaling
     tf = pytest.importorskip("tensorflow")
     dataset = tf.data.Dataset.range(11).batch(4).repeat()
     for share in shares(2, scaling):
-        read = np.concatenate(list(share.of_dataset(tf, dataset).take(4).as_numpy_iterator()))
+        read = np.concatenate(list(itertools.islice(share.of_dataset(tf, dataset), 4)))
         expected = share.positions(examples=8, batch=4)
         assert list(read) == list(itertools.islice(itertools.cycle(expected), len(read)))
 
@@ -79,3 +79,18 @@ def test_a_dataset_of_pairs_stays_one_of_pairs() -> None:
     dataset = tf.data.Dataset.range(8).map(lambda n: ({"x": n}, n)).batch(4).repeat()
     inputs, labels = next(iter(DataShare(1, 2, "strong").of_dataset(tf, dataset)))
     assert list(inputs["x"].numpy()) == list(labels.numpy()) == [2, 3]
+
+
+def test_a_dataset_whose_batch_does_not_divide_among_the_workers_is_refused() -> None:
+    tf = pytest.importorskip("tensorflow")
+    dataset = tf.data.Dataset.range(66).batch(33).repeat()
+    with pytest.raises(WorkloadError, match="the batch does not divide among 2 workers") as raised:
+        next(iter(DataShare(0, 2, "strong").of_dataset(tf, dataset)))
+    assert raised.value.hint == "Choose a batch that is a multiple of 2."
+
+
+def test_an_error_of_the_program_in_a_dataset_is_not_changed() -> None:
+    tf = pytest.importorskip("tensorflow")
+    faulty = tf.data.Dataset.range(8).map(lambda n: tf.debugging.check_numerics(tf.math.log(-1.0), "the logarithm"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the logarithm"):
+        next(iter(DataShare(0, 2, "strong").of_dataset(tf, faulty.batch(4))))

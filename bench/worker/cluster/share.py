@@ -10,6 +10,8 @@ from typing import Any
 from bench.errors import WorkloadError
 from bench.model.spec import Scaling
 
+MULTIPLE = "Choose a batch that is a multiple of"
+
 
 @dataclass(frozen=True)
 class DataShare:
@@ -37,7 +39,7 @@ class DataShare:
         if rest or not rows:
             raise WorkloadError(
                 f"a batch of {batch} examples does not divide among {self.count} workers",
-                f"Choose a batch that is a multiple of {self.count}.",
+                f"{MULTIPLE} {self.count}.",
             )
         return rows
 
@@ -82,6 +84,10 @@ class DataShare:
         """Return this worker's part of an endless `tf.data.Dataset` of batches. Partial batches are left out.
 
         Every worker reads the whole dataset, as under `AutoShardPolicy.DATA`. The first batch must be a full one.
+
+        Returns:
+            An iterable of batches. Under strong scaling, the start of an iteration raises `WorkloadError` if the batch
+            does not divide among the workers.
         """
         message = f"the batch does not divide among {self.count} workers"
 
@@ -103,4 +109,41 @@ class DataShare:
         full = dataset.scan(tf.constant(-1, tf.int64), mark).filter(lambda is_full, _: is_full)
         if self.scaling == "weak":
             full = full.shard(self.count, self.index)
-        return full.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+        divided = full.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+        if self.scaling == "weak":
+            return divided
+        return _Divided(divided, tf.errors.InvalidArgumentError, message, f"{MULTIPLE} {self.count}.")
+
+
+class _Divided:
+    """A worker's part of a dataset.
+
+    TensorFlow reports an assertion in a dataset with a long text about the function. This class gives the reason.
+
+    Args:
+        dataset: yields the batches. An error that contains the message comes before the first batch, if at all.
+        error: class of that error.
+        message: why the dataset cannot be divided.
+        hint: what to do about it.
+    """
+
+    def __init__(self, dataset: Any, error: type[Exception], message: str, hint: str) -> None:
+        self._dataset = dataset
+        self._error = error
+        self._message = message
+        self._hint = hint
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator that has read the first batch.
+
+        Raises:
+            WorkloadError: the dataset cannot be divided.
+        """
+        batches = iter(self._dataset)
+        try:
+            first = next(batches)
+        except self._error as error:
+            if self._message not in str(error):
+                raise
+            raise WorkloadError(self._message, self._hint) from None
+        return itertools.chain([first], batches)
