@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bench.analyse import stats
 from bench.analyse.compare import examples_of_step
+from bench.analyse.same_answer import same_computation, samples_with_losses
 from bench.analyse.samples import merged_facts, paired_contrast, process_values, usable_samples
 from bench.analyse.sweep import disturbances
 from bench.model.interval import Interval
@@ -127,6 +128,7 @@ def _size(levels: _Levels, count: int) -> Size:
         size.failure = failure.brief if failure else "no step was measured"
         return size
     size.step_seconds, size.examples_per_second = result.summary.step_seconds, _rate(result)
+    size.losses_compared = levels.bare is not None and _losses_compared(levels.bare, result)
     cold = result.summary.cold_start_seconds
     size.cold_start_seconds = cold.value if cold else None
     if result.projection is not None:
@@ -146,6 +148,13 @@ def _size(levels: _Levels, count: int) -> Size:
         if reduction is not None and reduction.value > 0 and not reduction.may_be_zero:
             size.bandwidth = size.all_reduce_bytes / reduction.value
     return size
+
+
+def _losses_compared(bare: Result, result: Result) -> bool:
+    """Return whether the same-answer check compared the losses of a size with those of the bare worker."""
+    samples = [samples_with_losses(each)[:1] for each in (bare, result)]
+    known = all(found and found[0].loss_precision != "changed" for found in samples)
+    return known and same_computation(bare, result)
 
 
 def _parts(levels: _Levels, count: int) -> tuple[list[ScalingPart], int | None]:

@@ -49,6 +49,11 @@ class Size(Record):
     )
     training_seconds: float | None = Field(None, description="projected time of the whole training from a cold start")
     cost: float | None = Field(None, description="of that training on all workers, in the currency of the price")
+    losses_compared: bool | None = Field(
+        None,
+        description="whether its first losses were compared with those of the bare worker. None if it failed, or if "
+        "an earlier version of devbench wrote it",
+    )
     refused: str | None = Field(None, description="why its figures do not count: its losses differ")
     failure: str | None = Field(None, description="why it failed")
 

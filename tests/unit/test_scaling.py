@@ -158,6 +158,24 @@ def test_a_size_whose_losses_differ_from_those_of_one_worker_is_refused() -> Non
     assert size.speed_up is None
 
 
+def test_a_size_says_whether_its_losses_were_compared() -> None:
+    def compared(results: list[Result]) -> list[bool | None]:
+        return [size.losses_compared for size in scaling_of(results, 0.02).sizes]
+
+    results = [level(0.100, strategy="none"), level(0.104), level(0.066, 2)]
+    assert compared(results) == [False, False]  # there are no losses
+    for result in results:
+        for sample in result.samples:
+            sample.first_losses = [2.3, 2.2]
+    assert compared(results) == [True, True]
+    weak = [*results[:2], level(0.066, 2, scaling="weak")]
+    weak[2].samples[0].first_losses = [2.3, 2.2]
+    assert compared(weak) == [True, False]
+    for sample in results[2].samples:
+        sample.loss_precision = "changed"
+    assert compared(results) == [True, False]
+
+
 def test_the_fastest_size_is_named_only_if_the_intervals_are_apart() -> None:
     assert scaling_of(scaling_results(), 0.02).fastest == 4
     assert scaling_of(scaling_results(steps={1: 0.104, 2: 0.0600, 4: 0.0601}), 0.02).fastest is None

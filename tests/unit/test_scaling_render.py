@@ -178,6 +178,16 @@ def test_only_workers_on_one_machine_are_said_to_share_its_memory() -> None:
     assert "one machine" not in sentences(scaling_study(cpus=None))
 
 
+def test_losses_that_were_not_compared_are_mentioned_unless_they_need_not_agree() -> None:
+    sentence = "The losses of several workers were not compared with those of one. Check that the workers train as well"
+    assert sentence not in sentences(scaling_study())
+    unknown = with_size(scaling_study(), 4, losses_compared=False)
+    assert sentence in sentences(unknown)
+    assert sentence in " ".join(sections.sentences(unknown))
+    assert "not compared" not in sentences(unknown.model_copy(update={"scaling": "weak"}))
+    assert "not compared" not in sentences(with_size(scaling_study(), 1, losses_compared=False))
+
+
 def test_the_scaling_and_the_noun_follow_the_strategy() -> None:
     weak = scaling_study(scaling="weak", strategy="mirrored", cpus=None)
     assert title(weak) == "cifar on cpu with 1, 2 and 4 replicas, weak scaling"

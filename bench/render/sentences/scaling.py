@@ -116,11 +116,16 @@ def _bounds(study: ScalingStudy) -> Iterator[str]:
 
 
 def _design(study: ScalingStudy) -> Iterator[str]:
-    """Say how the workers divide the work, and what figures of workers on one machine can show."""
+    """Say how the workers divide the work, what was not checked, and what figures of one machine can show."""
     one, many = noun(study), f"{noun(study)}s"
     examples = f" of {numbers.count(study.batch, 'example')}" if study.batch is not None else ""
     if study.scaling == "strong":
         yield f"Strong scaling: the {many} share each batch{examples}."
+        if any(size.workers > 1 and size.speed_up and size.losses_compared is False for size in study.sizes):
+            yield (
+                f"The losses of several {many} were not compared with those of one. Check that the {many} train as "
+                "well as one."
+            )
     else:
         yield f"Weak scaling: each {one} has its own batches{examples}."
     if study.cpus is not None:
