@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,14 @@ import psutil
 import pytest
 from devbench_process import CompletedRun, DevbenchProcess, run_devbench, start_devbench, survivors
 
+from bench import api
+from bench.analyse.interleaved import rounds
 from bench.analyse.same_answer import equal_losses
+from bench.config.settings import RunSettings
 from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
+from bench.session import memory_fit
+from bench.store import files
 from bench.worker.rendezvous.ports import free_port
 
 pytestmark = [pytest.mark.needs("posix"), pytest.mark.timeout(900)]
@@ -127,6 +132,19 @@ TELLS = TRAINS.replace(
 )
 """The same, and each process tells on which CPUs it runs and how it exchanges gradients."""
 
+NORMALIZES = TRAINS.replace(
+    "tf.keras.layers.Dense(4)]", "tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(4)]"
+)
+"""The same with statistics that each worker computes over its own part of the batch."""
+
+ODD_BATCHES = TRAINS.replace("batch: int = 32", "examples: int = 330").replace(
+    '    return ctx.rng.normal(size=(320, 16)).astype("float32"), ctx.rng.integers(0, 4, 320)\n',
+    """    x, y = ctx.rng.normal(size=(p.examples, 16)).astype("float32"), ctx.rng.integers(0, 4, p.examples)
+    return tf.data.Dataset.from_tensor_slices((x, y)).batch(33)
+""",
+)
+"""The same data in batches whose size only the data set knows."""
+
 BRIEF = ("--max-processes", "1", "--max-time", "20s")
 
 
@@ -213,10 +231,28 @@ def test_under_weak_scaling_each_worker_has_whole_batches(tmp_path: Path) -> Non
 def test_a_script_runs_unchanged_under_a_strategy(text: str, tmp_path: Path) -> None:
     run, study = scaled(tmp_path, text)
     assert [(size.workers, size.refused, size.failure) for size in study.sizes] == [(1, None, None), (2, None, None)]
+    assert [size.losses_compared for size in study.sizes] == [text is SCRIPT] * 2
     if text is SCRIPT:
         results = by_label(run)
         losses = [results[f"step, {name}"].samples[0].first_losses for name in ("no strategy", "2 workers")]
         assert equal_losses(*losses)
+
+
+@pytest.mark.once
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize("is_short", [False, True], ids=["enough memory", "short memory"])
+def test_all_sizes_are_interleaved_or_say_that_memory_was_short(
+    is_short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_fit, "memory_available", lambda: 0 if is_short else 2**40)
+    settings = RunSettings(max_processes=1, max_time=20, output=tmp_path / "results")
+    study = api.scale(program(tmp_path, TRAINS), settings, [1, 2])
+    assert [(size.workers, size.failure) for size in study.sizes] == [(1, None), (2, None)]
+    results = files.results(tmp_path / "results")
+    assert [result.interleaved for result in results] == [not is_short] * len(results)
+    blocks = [result.samples[0].series[0].blocks for result in results]
+    assert (rounds(*blocks) is None) == is_short
+    assert ("not-interleaved" in [warning.key for warning in study.warnings]) == is_short
 
 
 @pytest.mark.once
@@ -229,31 +265,65 @@ def test_a_batch_that_does_not_divide_is_refused_before_anything_starts(tmp_path
 
 
 @pytest.mark.once
+def test_a_dataset_whose_batches_do_not_divide_is_refused(tmp_path: Path) -> None:
+    run = run_devbench(tmp_path, "scale", program(tmp_path, ODD_BATCHES), "--workers", "2", *BRIEF)
+    assert run.code == 1
+    assert "does not divide among 2 workers" in run.text()
+    failed = [result for result in run.results if result.failure]
+    assert {result.spec.workers.count for result in failed if result.spec.workers} == {2}
+    assert {result.failure.hint for result in failed if result.failure} == {"Choose a batch that is a multiple of 2."}
+
+
+@pytest.mark.once
+def test_the_figures_of_workers_that_compute_other_losses_are_refused(tmp_path: Path) -> None:
+    options = ("--workers", "1,2", "--json", *BRIEF)
+    run = run_devbench(tmp_path, "scale", program(tmp_path, NORMALIZES), *options)
+    assert run.code == 1
+    assert "the figures of 2 workers do not count: its first losses (" in run.text()
+    one, pair = ScalingStudy.model_validate(json.loads(run.out)["scaling"]).sizes
+    assert (one.refused, pair.failure, pair.speed_up) == (None, None, None)
+    assert "differ from those of cpu, step, no strategy" in (pair.refused or "")
+    failed = {name: result.failure.kind for name, result in by_label(run).items() if result.failure}
+    assert failed == {"step, 2 workers": "same-answer"}
+
+
+@pytest.mark.once
 def test_more_workers_than_cpus_are_refused(tmp_path: Path) -> None:
     run = run_devbench(tmp_path, "scale", program(tmp_path, TRAINS), "--workers", "1000")
     assert run.code == 2
     assert "1000 workers need at least 1000 CPUs" in run.text()
 
 
-def peers(run: DevbenchProcess) -> list[psutil.Process]:
-    """Return the processes of workers that are not the first, the newest last."""
+def peers(run: DevbenchProcess, module: str = "bench.worker.peer") -> list[psutil.Process]:
+    """Return the processes of workers that are not the first, or those that run another module, the newest last."""
     found: dict[float, psutil.Process] = {}
     with suppress(psutil.NoSuchProcess):  # devbench has ended
         for process in run.workers():
             with suppress(psutil.NoSuchProcess):  # it has ended
-                if "bench.worker.peer" in " ".join(process.cmdline()):
+                if module in " ".join(process.cmdline()):
                     found[process.create_time()] = process
     return [found[created] for created in sorted(found)]
 
 
 @contextmanager
-def two_hosts(folder: Path, *options: str) -> Iterator[tuple[DevbenchProcess, DevbenchProcess]]:
-    """Start two hosts of one study on loopback, the first one first."""
-    words = ["scale", program(folder, TRAINS), "--workers", "2", "--hosts", "127.0.0.1,localhost"]
+def hosts_of_a_study(folder: Path, names: Sequence[str], *options: str) -> Iterator[list[DevbenchProcess]]:
+    """Start the hosts of one study on loopback, the first one first."""
+    words = ["scale", program(folder, TRAINS), "--workers", str(len(names)), "--hosts", ",".join(names)]
     words += ["--port", str(free_port()), "--threads", "1", *BRIEF, *options]
     with ExitStack() as stack:
-        first = stack.enter_context(start_devbench(folder / "0", *words, pipe_stderr=True, JOB_COMPLETION_INDEX="0"))
-        yield first, stack.enter_context(start_devbench(folder / "1", *words, JOB_COMPLETION_INDEX="1"))
+        yield [
+            stack.enter_context(
+                start_devbench(folder / str(index), *words, pipe_stderr=not index, JOB_COMPLETION_INDEX=str(index))
+            )
+            for index in range(len(names))
+        ]
+
+
+@contextmanager
+def two_hosts(folder: Path, *options: str) -> Iterator[tuple[DevbenchProcess, DevbenchProcess]]:
+    """Start two hosts of one study on loopback, the first one first."""
+    with hosts_of_a_study(folder, ["127.0.0.1", "localhost"], *options) as (first, other):
+        yield first, other
 
 
 @pytest.mark.once
@@ -265,6 +335,25 @@ def test_hosts_meet_by_their_index_and_end_together(tmp_path: Path) -> None:
     study = ScalingStudy.model_validate(json.loads(run.out)["scaling"])
     assert [(size.workers, size.failure) for size in study.sizes] == [(1, None), (2, None)]
     assert [part.name for part in study.sizes[1].parts][-2:] == ["waiting", "all-reduce"]
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.once
+def test_three_workers_share_a_batch_that_divides_among_three(tmp_path: Path) -> None:
+    names = ("127.0.0.1", "localhost", "127.0.0.2")
+    with hosts_of_a_study(tmp_path, names, "--param", "batch=48", "--max-time", "60s", "--json") as (first, *others):
+        run = first.wait()
+        assert run.code == 0, run.text()
+        assert [other.wait(60).code for other in others] == [0, 0]
+    one, three = ScalingStudy.model_validate(json.loads(run.out)["scaling"]).sizes
+    assert [(size.workers, size.refused, size.failure) for size in (one, three)] == [(1, None, None), (3, None, None)]
+    assert one.examples_per_second is not None
+    results = by_label(run)
+    losses = [results[f"step, {name}"].samples[0].first_losses for name in ("no strategy", "3 workers")]
+    assert equal_losses(*losses)
+    apart = results["step, 3 workers, no all-reduce"].samples[0]
+    assert len(apart.peer_step_ratios) == 2
+    assert three.all_reduce_bytes == round(2 * 2 / 3 * (16 * 64 + 64 + 64 * 4 + 4) * 4)
 
 
 def lost(folder: Path, sent: str) -> tuple[CompletedRun, float]:
@@ -287,6 +376,37 @@ def test_a_worker_that_is_killed_ends_the_study_within_30_seconds(tmp_path: Path
     run, seconds = lost(tmp_path, "SIGKILL")
     assert "worker 1: its process was killed by SIGKILL" in run.text()
     assert seconds < 30
+
+
+@pytest.mark.once
+def test_if_the_first_worker_is_killed_the_study_says_so_and_the_others_end(tmp_path: Path) -> None:
+    with two_hosts(tmp_path) as (first, other):
+        first.wait_for("step, 2 workers, process 1: steady state")
+        children = [*first.workers(), *other.workers()]
+        peers(first, "bench.worker.main")[-1].kill()
+        run = first.wait(180)
+        other.wait(60)
+    assert survivors(children) == []
+    assert run.code == 1
+    failure = next(r.failure for r in run.results if r.failure and r.spec.workers and r.spec.workers.count == 2)
+    assert failure.kind == "killed"
+    assert "killed by SIGKILL" in failure.message
+
+
+@pytest.mark.once
+def test_a_worker_of_this_machine_that_is_killed_is_named_and_the_study_goes_on(tmp_path: Path) -> None:
+    words = ("scale", program(tmp_path, TRAINS), "--workers", "1,2", *BRIEF, "--max-time", "60s")
+    with start_devbench(tmp_path, *words, pipe_stderr=True) as running:
+        running.wait_for("step, 2 workers, process 1: steady state")
+        children = running.workers()
+        peers(running)[-1].kill()
+        run = running.wait()
+    assert survivors(children) == []
+    assert run.code == 1
+    assert "worker 1 was killed by SIGKILL" in run.text()
+    failed = {name: result.failure.kind for name, result in by_label(run).items() if result.failure}
+    assert list(failed.values()) == ["lost-worker"]
+    assert by_label(run)["step, 1 worker"].failure is None
 
 
 @pytest.mark.once

@@ -93,7 +93,7 @@ class Peer:
         """Return whether the worker has answered."""
         return not self._reports.empty()
 
-    def times(self) -> Timed:
+    def report(self) -> Timed:
         """Return the times of its steps. They are None if it has not answered, or if its steps take too long."""
         return Timed(step_seconds=None) if self._reports.empty() else self._reports.get()
 
@@ -198,7 +198,7 @@ class Cluster:
             if time.perf_counter() - start > REPORT_SECONDS:
                 break
             timer.tick(step())
-        reports = [peer.times() for peer in self.peers]
+        reports = [peer.report() for peer in self.peers]
         means = [timer.mean, *(report.step_seconds for report in reports)]
         known = [mean for mean in means if mean]
         if len(known) < len(means):
