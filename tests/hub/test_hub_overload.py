@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from test_hub_runs import run
 
 from bench.hub.db import documents
 from bench.hub.db.database import Database
+from bench.hub.pages import detail, lists
 from bench.hub.problems import Problem
 from bench.hub.web import threads
 from bench.hub.web.protocol import CONNECTIONS
@@ -150,6 +153,83 @@ def test_pages_wait_while_many_documents_arrive(hub: RunningHub, monkeypatch: py
                 assert hub.request("GET", "/healthz").status == 200
             assert not any(page.done() for page in pages)
         assert {write.result() for write in writing} == {"created"}
+        assert {page.result().status for page in pages} == {200}
+
+
+@contextmanager
+def crowd(hub: RunningHub, monkeypatch: pytest.MonkeyPatch, pool: ThreadPoolExecutor) -> Iterator[None]:
+    """Keep a crowd of documents waiting for their commit."""
+    monkeypatch.setattr(threads, "CROWD", THREADS["write"] - 1)
+    with hub.database._committing:  # as if a commit took for ever
+        writing = [pool.submit(hub.send, measured(f"w{number}", [0.1])) for number in range(THREADS["write"])]
+        while len(hub.database._queue) < THREADS["write"]:
+            pass
+        yield
+    assert {write.result() for write in writing} == {"created"}
+
+
+@pytest.mark.essential
+def test_pages_that_arrived_before_many_documents_let_them_pass_too(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "PAGE_PATIENCE", 60)
+    begun: list[None] = []
+    go_on = threading.Event()
+    make = lists.explanations
+
+    def make_slowly(*arguments: Any) -> Any:
+        begun.append(None)
+        go_on.wait(60)
+        return make(*arguments)
+
+    monkeypatch.setattr(lists, "explanations", make_slowly)
+    with ThreadPoolExecutor(READERS) as pool:
+        pages = [pool.submit(hub.request, "GET", "/explanations") for _ in range(READERS // 2)]
+        while len(begun) < THREADS["read"]:
+            pass
+        with crowd(hub, monkeypatch, pool):
+            go_on.set()
+            while sum(page.done() for page in pages) < THREADS["read"]:
+                pass
+            for _ in range(200):
+                assert hub.request("GET", "/healthz").status == 200
+            assert len(begun) == THREADS["read"]
+        assert {page.result().status for page in pages} == {200}
+
+
+@pytest.mark.essential
+def test_a_page_with_charts_is_followed_by_a_pause_while_many_documents_wait(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "PAGE_PATIENCE", 0)
+    monkeypatch.setitem(threads.PAUSES, "chart", 1e9)
+    monkeypatch.setattr(threads, "LONGEST_PAUSE", 60)
+    hub.send(measured("1", [0.1, 0.11]))
+    begun: list[None] = []
+    make = detail.result
+
+    def count(*arguments: Any) -> Any:
+        begun.append(None)
+        return make(*arguments)
+
+    monkeypatch.setattr(detail, "result", count)
+    with ThreadPoolExecutor(READERS) as pool:
+        with crowd(hub, monkeypatch, pool):
+            pages = [pool.submit(hub.request, "GET", "/results/1") for _ in range(10)]
+            while not any(page.done() for page in pages):
+                pass
+            for _ in range(100):
+                assert hub.request("GET", "/healthz").status == 200
+            assert len(begun) == 1
+        assert {page.result().status for page in pages} == {200}
+
+
+@pytest.mark.essential
+def test_pages_go_on_while_many_documents_wait(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "PAGE_PATIENCE", 0)
+    hub.send(measured("1", [0.1, 0.11]))
+    with ThreadPoolExecutor(READERS) as pool, crowd(hub, monkeypatch, pool):
+        pages = [pool.submit(hub.request, "GET", path) for path in ["/results", "/results/1"] * 3]
         assert {page.result().status for page in pages} == {200}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,6 +37,14 @@ PAGE_PATIENCE = 5.0
 """Seconds that a page waits for them at most. With 2 s, pages took so much time that 1% of the writes took longer than
 1.2 s."""
 
+PAUSES: dict[ThreadKind, float] = {"chart": 1.0}
+"""How long no further page of a kind is made after one, while many documents arrive, as a multiple of the time that it
+took. Charts take so much time that pages made without pauses lower the rate of writes and raise their longest times.
+Lists are quick. With pauses, 200 readers would wait for almost `WAIT`."""
+
+LONGEST_PAUSE = 0.5
+"""How long such a pause is at most, in seconds. Pages go on, however long each takes."""
+
 ARRIVAL_SECONDS = 2.0
 """Seconds for which a document that arrives counts as one of them. Its sender may be slow."""
 
@@ -66,7 +73,7 @@ class RequestThreads:
     def __init__(self) -> None:
         self._limiters = {kind: CapacityLimiter(number) for kind, number in THREADS.items()}
         self._unlimited = CapacityLimiter(math.inf)
-        self._held: Counter[ThreadKind] = Counter()
+        self._pause_ends = dict.fromkeys(PAUSES, 0.0)
         self._writes = 0
         self._crowd_is_gone = anyio.Event()
         self._crowd_is_gone.set()
@@ -77,21 +84,19 @@ class RequestThreads:
         Raises:
             Problem: all threads of this kind were busy for too long, or too many requests wait for them.
         """
-        if self._held[kind] + self._limiters[kind].statistics().tasks_waiting >= MOST_WAITING.get(kind, math.inf):
+        if self._limiters[kind].statistics().tasks_waiting >= MOST_WAITING.get(kind, math.inf):
             raise _busy()
         ARRIVAL.set(time.monotonic())
-        if kind in BESIDE_WRITES:
-            await self._hold(kind)
         return await self._run(kind, work)
 
     async def _hold(self, kind: ThreadKind) -> None:
-        """Wait until no crowd of documents is left, for a limited time."""
-        self._held[kind] += 1
-        try:
-            with anyio.move_on_after(PAGE_PATIENCE):
-                await self._crowd_is_gone.wait()
-        finally:
-            self._held[kind] -= 1
+        """Wait until no crowd of documents is left, for a limited time.
+
+        A page waits after those that arrived before it. So pages do not all begin when a crowd has gone for a moment.
+        """
+        until = max(ARRIVAL.get() + PAGE_PATIENCE, self._pause_ends.get(kind, 0.0))
+        with anyio.move_on_after(until - time.monotonic()):
+            await self._crowd_is_gone.wait()
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[], None]]:
@@ -145,9 +150,17 @@ class RequestThreads:
             await limiter.acquire_on_behalf_of(owner)
         if waiting.cancelled_caught:
             raise _busy()
-        WAITING.set(limiter.statistics().tasks_waiting)
         try:
-            return await to_thread.run_sync(_started, work, limiter=self._unlimited)
+            if kind in BESIDE_WRITES:
+                await self._hold(kind)
+            WAITING.set(limiter.statistics().tasks_waiting)
+            began = time.monotonic()
+            try:
+                return await to_thread.run_sync(_started, work, limiter=self._unlimited)
+            finally:
+                if kind in PAUSES:
+                    now = time.monotonic()
+                    self._pause_ends[kind] = now + min(PAUSES[kind] * (now - began), LONGEST_PAUSE)
         finally:
             limiter.release_on_behalf_of(owner)
 
