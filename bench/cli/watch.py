@@ -35,6 +35,14 @@ def watch(
         Path | None,
         typer.Option(metavar="DIR", help="Folder with token and ca.crt of a service account. Default: the pod's own."),
     ] = None,
+    end_scheduled: Annotated[
+        bool,
+        typer.Option(
+            "--end-scheduled",
+            help="End a Job of a CronJob that waits for a node for longer than --wait, so that it does not block the "
+            "next one. Needs the permission to patch Jobs.",
+        ),
+    ] = False,
     health_port: Annotated[
         int | None,
         typer.Option(
@@ -57,7 +65,7 @@ def watch(
     with ExitStack() as stack:
         if health_port is not None:
             stack.enter_context(serve(health, health_port))
-        loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, send, health)
+        loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, send, health, end_scheduled)
 
 
 command = build(watch, "watch")

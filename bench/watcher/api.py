@@ -1,4 +1,4 @@
-"""A minimal client of the Kubernetes API server: list objects, then follow their changes.
+"""A minimal client of the Kubernetes API server: list objects, follow their changes, and end Jobs.
 
 A watch continues from the last version. If that version is too old (410), or if a request fails, the list is read
 again. Pauses between failures grow, as in Kubernetes' own clients. The token is read again for each request, because it
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import urllib3
 from urllib3.connection import HTTPConnection
@@ -144,35 +144,66 @@ class Server:
         finally:
             response.close()
 
+    def end(self, job: Object) -> None:
+        """End a Job, unless it has changed. It fails because of its time limit.
+
+        Raises:
+            Unavailable: the server does not respond or refuses, for example because the Job has changed.
+        """
+        metadata = job["metadata"]
+        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"activeDeadlineSeconds": 1}}
+        response = self._request(
+            "PATCH",
+            f"{PATHS['Job'].format(self.namespace)}/{metadata['name']}",
+            body=json.dumps(patch).encode(),
+            headers={"Content-Type": "application/merge-patch+json"},
+        )
+        with response:
+            if response.status != 200:
+                raise Unavailable(
+                    f"the API server refused to end the Job {metadata['name']} ({response.status}): {_text(response)}",
+                    "The service account needs patch on jobs.",
+                )
+
     def _get(
         self, kind: ObjectKind, selector: str, query: Mapping[str, str], read: float = 30
     ) -> urllib3.BaseHTTPResponse:
-        token = _read(self.account / "token")
         query = {"labelSelector": selector, "fieldSelector": FIELDS[kind], **query}
-        try:
-            response = self._pool.request(
-                "GET",
-                self.url + PATHS[kind].format(self.namespace),
-                fields={name: value for name, value in query.items() if value},
-                headers={"Authorization": f"Bearer {token}"} if token else {},
-                timeout=urllib3.Timeout(connect=10, read=read),
-                preload_content=False,
-            )
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unavailable(
-                f"the API server does not respond: {error}", "Check whether a NetworkPolicy forbids the connection."
-            ) from None
+        fields = {name: value for name, value in query.items() if value}
+        response = self._request("GET", PATHS[kind].format(self.namespace), read, fields=fields)
         if response.status == 410:
             response.close()
             raise Expired
         if response.status != 200:
             with response:
-                text = response.read(2000).decode(errors="replace")
-            raise Unavailable(
-                f"the API server refused to list {kind}s ({response.status}): {_message(text)}",
-                "The service account needs get, list and watch on jobs, pods and events.",
-            )
+                raise Unavailable(
+                    f"the API server refused to list {kind}s ({response.status}): {_text(response)}",
+                    "The service account needs get, list and watch on jobs, pods and events.",
+                )
         return response
+
+    def _request(
+        self, method: str, path: str, read: float = 30, headers: Mapping[str, str] | None = None, **content: Any
+    ) -> urllib3.BaseHTTPResponse:
+        """Send a request. Return the response before its content is read.
+
+        Raises:
+            Unavailable: the server does not respond.
+        """
+        token = _read(self.account / "token")
+        try:
+            return self._pool.request(
+                method,
+                self.url + path,
+                headers={**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})},
+                timeout=urllib3.Timeout(connect=10, read=read),
+                preload_content=False,
+                **content,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unavailable(
+                f"the API server does not respond: {error}", "Check whether a NetworkPolicy forbids the connection."
+            ) from None
 
 
 def follow(
@@ -246,7 +277,9 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _message(text: str) -> str:
+def _text(response: urllib3.BaseHTTPResponse) -> str:
+    """Return the message of a refusal."""
+    text = response.read(2000).decode(errors="replace")
     try:
         return str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):

@@ -47,6 +47,11 @@ def workers(job: Object) -> int:
     return int(job["metadata"].get("annotations", {}).get(WORKERS) or 0)
 
 
+def is_scheduled(job: Object) -> bool:
+    """Return whether a Job belongs to a CronJob."""
+    return any(owner.get("kind") == "CronJob" for owner in job["metadata"].get("ownerReferences") or [])
+
+
 def next_attempt(pod: Object | None, started: int) -> int:
     """Return the number of the attempt that an index waits for.
 
@@ -60,6 +65,11 @@ def next_attempt(pod: Object | None, started: int) -> int:
 def has_ended(pod: Object | None) -> bool:
     """Return whether there is a pod that has ended."""
     return pod is not None and pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def uses_node(pod: Object) -> bool:
+    """Return whether a pod has a node and has not ended."""
+    return bool(pod.get("spec", {}).get("nodeName")) and not has_ended(pod)
 
 
 def is_evicted(pod: Object) -> bool:

@@ -17,7 +17,7 @@ from bench.errors import DevbenchError
 from bench.model.run_state import RunState
 from bench.publish.hub.client import BRIEF, Client
 from bench.publish.hub.errors import HubRefused, UnknownToken
-from bench.watcher.api import Change, Server, follow
+from bench.watcher.api import Change, Server, Unavailable, follow
 from bench.watcher.health import Health
 from bench.watcher.prune import ObjectKind
 from bench.watcher.state import Send, Watcher
@@ -53,7 +53,9 @@ def sender(client: Client, health: Health) -> Send:
     return send
 
 
-def run(server: Server, selector: str, patience: float, send: Send, health: Health) -> None:
+def run(
+    server: Server, selector: str, patience: float, send: Send, health: Health, end_scheduled: bool = False
+) -> None:
     """Watch forever.
 
     Args:
@@ -62,17 +64,22 @@ def run(server: Server, selector: str, patience: float, send: Send, health: Heal
         patience: seconds that a run may wait for a node before it counts as failed.
         send: sends a state to the hub.
         health: is told about each iteration, and what works.
+        end_scheduled: whether to end Jobs of a CronJob that have waited for a node for longer than that.
     """
     changes: queue.Queue[Change | BaseException] = queue.Queue()
     kinds: dict[ObjectKind, str] = {"Job": selector, "Pod": selector, "Event": ""}
     for kind, labels in kinds.items():
         threading.Thread(target=_follow, args=(server, kind, labels, changes, health), name=kind, daemon=True).start()
     watcher, next_attempt, pause = Watcher(patience), 0.0, 1.0
+    next_end = 0.0
     while True:
         health.turn()
         for change in _queued(changes, 0.0 if watcher.unsent and time.monotonic() >= next_attempt else REVIEW):
             watcher.update(change)
         watcher.review(time.time())
+        if end_scheduled and watcher.blocked and time.monotonic() >= next_end:
+            next_end = time.monotonic() + MAX_PAUSE
+            _end_blocked(server, watcher)
         if not watcher.unsent or time.monotonic() < next_attempt:
             continue
         try:
@@ -95,6 +102,18 @@ def _follow(
         follow(server, kind, selector, changes.put, log, health)
     except BaseException as error:  # ends the main thread too, and Kubernetes restarts the watcher
         changes.put(error)
+
+
+def _end_blocked(server: Server, watcher: Watcher) -> None:
+    """End the Jobs that block the next Job of their CronJob. Those that cannot be ended are only logged."""
+    for job in list(watcher.blocked.values()):
+        name = job["metadata"]["name"]
+        try:
+            server.end(job)
+        except Unavailable as error:
+            log(f"{error.message}. {error.hint}")
+        else:
+            log(f"ended the Job {name}: it has waited too long for a node, and blocks the next Job of its schedule")
 
 
 def _queued(changes: queue.Queue[Change | BaseException], timeout: float) -> Iterable[Change]:

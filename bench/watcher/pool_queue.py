@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from bench.watcher.attempts import has_ended, workers, workloads
+from bench.watcher.attempts import uses_node, workers, workloads
 from bench.watcher.prune import Object
 from bench.watcher.reasons import moment, pool_of
 
@@ -52,7 +52,7 @@ class PoolQueues:
         ends: list[datetime] = []
         for other in others:
             pods = self._pods.get(other["metadata"]["uid"], {}).values()
-            if any(pod.get("spec", {}).get("nodeName") and not has_ended(pod) for pod in pods):
+            if any(map(uses_node, pods)):
                 return Wait(behind=_title(other))
             ends += _ends(pods)
         return Wait(since=max(ends, default=None))

@@ -11,7 +11,15 @@ Object = dict[str, Any]
 LONGEST_MESSAGE = 2000
 """Characters of a message that are kept."""
 
-_METADATA = ("name", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels")
+_METADATA = (
+    "name",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "labels",
+    "ownerReferences",
+)
 _ANNOTATIONS = (
     "batch.kubernetes.io/job-completion-index",
     "batch.kubernetes.io/job-index-failure-count",

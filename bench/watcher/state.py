@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from bench.model.run_state import Progress, RunState
 from bench.version import __version__
 from bench.watcher.api import Change
-from bench.watcher.attempts import attempt, index_of, workers
+from bench.watcher.attempts import attempt, index_of, is_scheduled, uses_node, workers
 from bench.watcher.pod_status import JOB, QUEUED, JobView, deleted_job_reports, latest_pods
 from bench.watcher.pool_queue import PoolQueues
 from bench.watcher.prune import Object
@@ -41,6 +41,10 @@ class Watcher:
 
     Args:
         patience: seconds that a run may wait for a node before it counts as failed.
+
+    Attributes:
+        unsent: the reports that the hub has not received, by the id of their run.
+        blocked: the Jobs that have waited too long for a node and block the next Job of their CronJob, by UID.
     """
 
     def __init__(self, patience: float) -> None:
@@ -52,6 +56,7 @@ class Watcher:
         self.started: dict[str, dict[int, int]] = {}
         self.reported: dict[str, dict[str, tuple[RunReport, float]]] = {}
         self.unsent: dict[str, RunReport] = {}
+        self.blocked: dict[str, Object] = {}
         self._changed: set[str] = set()
 
     def update(self, change: Change) -> None:
@@ -105,6 +110,10 @@ class Watcher:
                     report = _with_cause(report, last_report, int(report.id.rpartition(".")[2]) in started)
                 current[report.id] = (report, now)
                 self.unsent[report.id] = report
+        if is_scheduled(job) and any(report.gave_up for report in reports) and not any(map(uses_node, latest.values())):
+            self.blocked[uid] = job
+        else:
+            self.blocked.pop(uid, None)
 
     def _update_jobs(self, change: Change) -> None:
         jobs = {job["metadata"]["uid"]: job for job in change.objects}
@@ -118,6 +127,7 @@ class Watcher:
             for report in deleted_job_reports(self.jobs.pop(uid), pods.values(), now, self.started.pop(uid, {})):
                 self.unsent[report.id] = report
             self.reported.pop(uid, None)
+            self.blocked.pop(uid, None)
             for subject in (uid, *pods):
                 self.warnings.pop(subject, None)
         if change.action != "DELETED":

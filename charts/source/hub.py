@@ -165,7 +165,8 @@ class Watcher(PodOptions):
     wait_seconds: int = Field(
         1800,
         ge=1,
-        description="Seconds after which a run that waits for a node is reported as failed. It may still start later.",
+        description="Seconds after which a run that waits for a node is reported as failed. It may still start later, "
+        "except in a Job of a schedule, which ends.",
     )
     image: ImageOverride = Field(ImageOverride(), description="Image of this component.")
     resources: Resources = Field(

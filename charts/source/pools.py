@@ -108,8 +108,9 @@ class Pool(PodOptions):
     nodes: int = Field(
         1,
         ge=1,
-        description="Number of nodes to measure at the same time. Each workload runs once on each node, so the results "
-        "show how much the nodes differ. Requires `exclusiveNode`.",
+        description="Number of nodes to measure at the same time. Each workload runs this many times, so the "
+        "results show how much the nodes differ. Each result names its node. The chart does not assign runs to nodes: "
+        "if one node is more than twice as slow, another node can run a workload twice. Requires `exclusiveNode`.",
     )
     workers: Sizes = Field(
         [],

@@ -36,7 +36,7 @@ def run_hub(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def run_watcher(plane: ControlPlane, namespace: str, hub: str, folder: Path) -> Iterator[Path]:
+def run_watcher(plane: ControlPlane, namespace: str, hub: str, folder: Path, *options: str) -> Iterator[Path]:
     """Run `devbench watch` with the service account of the chart, and yield the path of its log.
 
     Args:
@@ -44,6 +44,7 @@ def run_watcher(plane: ControlPlane, namespace: str, hub: str, folder: Path) -> 
         namespace: namespace of the release.
         hub: address of the hub that it reports to.
         folder: folder with the token of the hub in the file `token`.
+        options: further options.
     """
     account = folder / "account"
     account.mkdir()
@@ -55,6 +56,7 @@ def run_watcher(plane: ControlPlane, namespace: str, hub: str, folder: Path) -> 
         *("--selector", "app.kubernetes.io/instance=devbench,app.kubernetes.io/component=run"),
         *("--server", plane.url, "--account", str(account)),
         *("--hub", hub, "--hub-token-file", str(folder / "token")),
+        *options,
     ]
     log, environ = folder / "watcher.log", {**os.environ, "PYTHONPATH": str(ROOT)}
     with log.open("wb") as out:

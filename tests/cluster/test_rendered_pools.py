@@ -266,6 +266,20 @@ def test_a_scheduled_job_ends_even_if_its_pool_has_no_nodes() -> None:
             assert "activeDeadlineSeconds" not in item["spec"]
 
 
+@pytest.mark.parametrize("schedule", [True, False])
+def test_the_watcher_may_end_jobs_only_if_there_is_a_schedule(schedule: bool) -> None:
+    rendered = render(values={"schedule": {"cron": "0 3 * * 1"}} if schedule else {})
+    (role,) = (item for item in rendered if item["kind"] == "Role" and item["metadata"]["name"].endswith("-watcher"))
+    (watcher,) = (
+        item for item in rendered if item["kind"] == "Deployment" and item["metadata"]["name"].endswith("-watcher")
+    )
+    (container,) = watcher["spec"]["template"]["spec"]["containers"]
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} - {"get", "list", "watch"} == (
+        {"patch"} if schedule else set()
+    )
+    assert ("--end-scheduled" in container["args"]) is schedule
+
+
 def test_without_a_run_at_installation_there_is_a_suspended_schedule_to_start_runs_from() -> None:
     rendered = render(values={"runNow": False})
     assert not jobs(rendered)

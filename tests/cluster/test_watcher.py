@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -326,3 +327,27 @@ def _no_more_pods(release: WatchedRelease) -> Iterator[None]:
 def _is_quota_active(release: WatchedRelease) -> bool:
     (quota,) = release.plane.get("resourcequotas", "-n", release.namespace)
     return "hard" in quota.get("status", {})
+
+
+def test_a_scheduled_job_without_nodes_is_ended_and_the_runs_say_what_they_waited_for(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    name = "scheduled"
+    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    own = {"nowhere": {"preset": "none", "nodeSelector": {"pool": "nowhere"}}}
+    values_file = tmp_path / "values.json"
+    values_file.write_text(
+        json.dumps({**values(), "pools": {"cpu": None, "t4": None, **own}, "runNow": False}), encoding="utf-8"
+    )
+    install = ("install", "devbench", str(CHART), "-n", name, "--values", str(values_file))
+    helm("helm-4", *install, kubeconfig=plane.kubeconfig)
+    plane.kubectl("create", "job", "first", "--from=cronjob/devbench-nowhere", "-n", name)
+    options = ("--wait", "5s", "--end-scheduled")
+    with run_hub(tmp_path) as url, run_watcher(plane, name, url, tmp_path, *options):
+        release = WatchedRelease(plane, name, url)
+        for workload in ("cifar", "mnist"):
+            run = release.wait_for_end("nowhere", "failed", "DeadlineExceeded: ", workload)
+            assert "Unschedulable: 0/" in run["reason"]
+            assert "s for a node)" in run["reason"]
+    helm("helm-4", "uninstall", "devbench", "-n", name, kubeconfig=plane.kubeconfig)
+    plane.clear(name)
