@@ -39,8 +39,8 @@ def watch(
         bool,
         typer.Option(
             "--end-scheduled",
-            help="End a Job of a CronJob that waits for a node for longer than --wait, so that it does not block the "
-            "next one. Needs the permission to patch Jobs.",
+            help="End a Job of a CronJob that waits for a node for longer than --wait, because it blocks the next Job. "
+            "Requires the permission to patch Jobs.",
         ),
     ] = False,
     health_port: Annotated[
@@ -53,7 +53,8 @@ def watch(
     """Report runs that failed before they could report themselves.
 
     Watches the Jobs of a cluster. Reports to a hub the pods that get no node, cannot pull their image, or cannot start
-    a container. Also reports pods that ran out of memory, were evicted, or exceeded their deadline.
+    a container. Also reports pods that ran out of memory, were evicted, or exceeded their deadline. With
+    --end-scheduled, also ends Jobs of a CronJob that get no node.
     """
     from bench.publish.hub.client import connect
     from bench.watcher import loop

@@ -144,26 +144,37 @@ class Server:
         finally:
             response.close()
 
-    def end(self, job: Object) -> None:
-        """End a Job, unless it has changed. It fails because of its time limit.
+    def end(self, job: Object, annotations: Mapping[str, str]) -> bool:
+        """Let a Job fail: set its activeDeadlineSeconds to 1. Do nothing if the Job has changed or is gone.
+
+        Args:
+            job: the Job, as it was read last.
+            annotations: annotations to add to it.
+
+        Returns:
+            Whether the Job was changed.
 
         Raises:
-            Unavailable: the server does not respond or refuses, for example because the Job has changed.
+            Unavailable: the server does not respond or refuses.
         """
-        metadata = job["metadata"]
-        patch = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"activeDeadlineSeconds": 1}}
+        name, version = job["metadata"]["name"], job["metadata"]["resourceVersion"]
+        metadata = {"resourceVersion": version, "annotations": dict(annotations)}
         response = self._request(
             "PATCH",
-            f"{PATHS['Job'].format(self.namespace)}/{metadata['name']}",
-            body=json.dumps(patch).encode(),
+            f"{PATHS['Job'].format(self.namespace)}/{name}",
+            read=10,
+            body=json.dumps({"metadata": metadata, "spec": {"activeDeadlineSeconds": 1}}).encode(),
             headers={"Content-Type": "application/merge-patch+json"},
         )
         with response:
+            if response.status in (404, 409):
+                return False
             if response.status != 200:
                 raise Unavailable(
-                    f"the API server refused to end the Job {metadata['name']} ({response.status}): {_text(response)}",
+                    f"the API server refused to end the Job {name} ({response.status}): {_text(response)}",
                     "The service account needs patch on jobs.",
                 )
+        return True
 
     def _get(
         self, kind: ObjectKind, selector: str, query: Mapping[str, str], read: float = 30
@@ -279,7 +290,10 @@ def _read(path: Path) -> str:
 
 def _text(response: urllib3.BaseHTTPResponse) -> str:
     """Return the message of a refusal."""
-    text = response.read(2000).decode(errors="replace")
+    try:
+        text = response.read(2000).decode(errors="replace")
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        return str(error)
     try:
         return str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):

@@ -47,11 +47,6 @@ def workers(job: Object) -> int:
     return int(job["metadata"].get("annotations", {}).get(WORKERS) or 0)
 
 
-def is_scheduled(job: Object) -> bool:
-    """Return whether a Job belongs to a CronJob."""
-    return any(owner.get("kind") == "CronJob" for owner in job["metadata"].get("ownerReferences") or [])
-
-
 def next_attempt(pod: Object | None, started: int) -> int:
     """Return the number of the attempt that an index waits for.
 

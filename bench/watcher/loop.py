@@ -12,18 +12,24 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from datetime import datetime, timezone
 
 from bench.errors import DevbenchError
 from bench.model.run_state import RunState
 from bench.publish.hub.client import BRIEF, Client
 from bench.publish.hub.errors import HubRefused, UnknownToken
-from bench.watcher.api import Change, Server, Unavailable, follow
+from bench.watcher.api import Change, Expired, Server, Unavailable, follow
 from bench.watcher.health import Health
+from bench.watcher.overdue import ENDED, overdue
+from bench.watcher.pod_status import JOB
 from bench.watcher.prune import ObjectKind
 from bench.watcher.state import Send, Watcher
 
 REVIEW = 5.0
 """Maximum seconds between two reviews of waiting runs, because a run can wait too long without any change."""
+
+END_PAUSE = 10.0
+"""Minimum seconds between two searches for Jobs to end."""
 
 MAX_PAUSE = 30.0
 """Maximum pause before unsent states are sent again, in seconds."""
@@ -70,16 +76,15 @@ def run(
     kinds: dict[ObjectKind, str] = {"Job": selector, "Pod": selector, "Event": ""}
     for kind, labels in kinds.items():
         threading.Thread(target=_follow, args=(server, kind, labels, changes, health), name=kind, daemon=True).start()
-    watcher, next_attempt, pause = Watcher(patience), 0.0, 1.0
-    next_end = 0.0
+    watcher, next_attempt, pause, next_end = Watcher(patience), 0.0, 1.0, 0.0
     while True:
         health.turn()
         for change in _queued(changes, 0.0 if watcher.unsent and time.monotonic() >= next_attempt else REVIEW):
             watcher.update(change)
         watcher.review(time.time())
-        if end_scheduled and watcher.blocked and time.monotonic() >= next_end:
-            next_end = time.monotonic() + MAX_PAUSE
-            _end_blocked(server, watcher)
+        if end_scheduled and time.monotonic() >= next_end:
+            next_end = time.monotonic() + END_PAUSE
+            end_overdue(server, watcher, health)
         if not watcher.unsent or time.monotonic() < next_attempt:
             continue
         try:
@@ -88,6 +93,25 @@ def run(
         except DevbenchError as error:
             log(f"{error.message}. Trying again in {pause:.0f} s; {len(watcher.unsent)} states are unsent.")
             next_attempt, pause = time.monotonic() + pause, min(2 * pause, MAX_PAUSE)
+
+
+def end_overdue(server: Server, watcher: Watcher, health: Health) -> None:
+    """End the Jobs that block the next Job of their CronJob. Their pods are read again first."""
+    for job in watcher.overdue_jobs(datetime.now(timezone.utc)):
+        health.turn()
+        name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+        try:
+            pods, _ = server.list("Pod", f"{JOB}={uid}")
+            why = overdue(job, pods, datetime.now(timezone.utc), watcher.patience)
+            if why and server.end(job, {ENDED: why}):
+                log(f"ended the Job {name}, which blocked the next Job of its schedule: {why}")
+            health.works("end")
+        except Expired:
+            continue
+        except Unavailable as error:
+            log(f"{error.message}. {error.hint}".rstrip())
+            health.fails("end", f"end: {error.message}")
+            return
 
 
 def log(text: str) -> None:
@@ -102,18 +126,6 @@ def _follow(
         follow(server, kind, selector, changes.put, log, health)
     except BaseException as error:  # ends the main thread too, and Kubernetes restarts the watcher
         changes.put(error)
-
-
-def _end_blocked(server: Server, watcher: Watcher) -> None:
-    """End the Jobs that block the next Job of their CronJob. Those that cannot be ended are only logged."""
-    for job in list(watcher.blocked.values()):
-        name = job["metadata"]["name"]
-        try:
-            server.end(job)
-        except Unavailable as error:
-            log(f"{error.message}. {error.hint}")
-        else:
-            log(f"ended the Job {name}: it has waited too long for a node, and blocks the next Job of its schedule")
 
 
 def _queued(changes: queue.Queue[Change | BaseException], timeout: float) -> Iterable[Change]:

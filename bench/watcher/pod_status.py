@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
+from bench.watcher import overdue
 from bench.watcher.attempts import (
     attempt,
     attempt_number,
@@ -45,6 +46,9 @@ QUEUES = ("kueue.x-k8s.io/queue-name", "devbench/queue")
 
 QUEUED = "Queued"
 """Start of the reason of a run that waits for another run. Other reasons say more."""
+
+ENDED = "Ended by the watcher"
+"""Start of the reason of a run whose Job the watcher has ended."""
 
 SLOW_START = 30.0
 """Seconds after which a pod that has a node and no problem is reported as starting."""
@@ -161,9 +165,11 @@ def podless_reports(view: JobView) -> list[RunReport]:
     remaining = [index for index in range(len(workloads(job))) if index not in ended]
     failed = condition(status, "Failed") or condition(status, "FailureTarget")
     if failed:
+        ended_because = job["metadata"].get("annotations", {}).get(overdue.ENDED)
+        why = f"{ENDED}: {ended_because}" if ended_because else text_of(failed)
         last_pods = {index: latest.get(index) for index in remaining}
         return [
-            report_of(job, index, attempt(pod or {}, started=True), "failed", text_of(failed), pod)
+            report_of(job, index, attempt(pod or {}, started=True), "failed", why, pod)
             for index, pod in last_pods.items()
             if not has_ended(pod)
         ]

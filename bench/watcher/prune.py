@@ -23,6 +23,8 @@ _METADATA = (
 _ANNOTATIONS = (
     "batch.kubernetes.io/job-completion-index",
     "batch.kubernetes.io/job-index-failure-count",
+    "cronjob.kubernetes.io/instantiate",
+    "devbench/ended",
     "devbench/workers",
     "devbench/workloads",
 )

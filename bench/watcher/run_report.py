@@ -23,7 +23,6 @@ class RunReport:
         pool: the pool that it runs in.
         node: the node of its pod, or None if the pod has none.
         since: when the cause of the report occurred.
-        gave_up: whether the run counts as failed only because it waited too long for a node.
     """
 
     id: str
@@ -34,7 +33,6 @@ class RunReport:
     pool: str
     node: str | None
     since: datetime
-    gave_up: bool = False
 
 
 def with_patience(report: RunReport, now: datetime, patience: float) -> RunReport:
@@ -50,8 +48,7 @@ def with_patience(report: RunReport, now: datetime, patience: float) -> RunRepor
     waited = (now - report.since).total_seconds()
     suspended = report.reason.startswith("Suspended")
     if report.state == "waiting" and report.node is None and waited > patience and not suspended:
-        reason = f"{report.reason} (waited {waited:.0f} s for a node)"
-        return replace(report, state="failed", reason=reason, gave_up=True)
+        return replace(report, state="failed", reason=f"{report.reason} (waited {waited:.0f} s for a node)")
     return report
 
 

@@ -9,8 +9,9 @@ from datetime import datetime, timezone
 from bench.model.run_state import Progress, RunState
 from bench.version import __version__
 from bench.watcher.api import Change
-from bench.watcher.attempts import attempt, index_of, is_scheduled, uses_node, workers
-from bench.watcher.pod_status import JOB, QUEUED, JobView, deleted_job_reports, latest_pods
+from bench.watcher.attempts import attempt, index_of, workers
+from bench.watcher.overdue import overdue
+from bench.watcher.pod_status import ENDED, JOB, QUEUED, JobView, deleted_job_reports, latest_pods
 from bench.watcher.pool_queue import PoolQueues
 from bench.watcher.prune import Object
 from bench.watcher.reasons import event_time
@@ -41,10 +42,6 @@ class Watcher:
 
     Args:
         patience: seconds that a run may wait for a node before it counts as failed.
-
-    Attributes:
-        unsent: the reports that the hub has not received, by the id of their run.
-        blocked: the Jobs that have waited too long for a node and block the next Job of their CronJob, by UID.
     """
 
     def __init__(self, patience: float) -> None:
@@ -56,7 +53,6 @@ class Watcher:
         self.started: dict[str, dict[int, int]] = {}
         self.reported: dict[str, dict[str, tuple[RunReport, float]]] = {}
         self.unsent: dict[str, RunReport] = {}
-        self.blocked: dict[str, Object] = {}
         self._changed: set[str] = set()
 
     def update(self, change: Change) -> None:
@@ -78,6 +74,15 @@ class Watcher:
         for uid in (self._changed | waiting) & self.jobs.keys():
             self._review_job(uid, now, queues)
         self._changed = set()
+
+    def overdue_jobs(self, now: datetime) -> list[Object]:
+        """Return the Jobs that block the next Job of their CronJob. The hub knows what their runs wait for."""
+        return [
+            job
+            for uid, job in self.jobs.items()
+            if overdue(job, self.pods.get(uid, {}).values(), now, self.patience)
+            and not self.unsent.keys() & self.reported.get(uid, {}).keys()
+        ]
 
     def send(self, send: Send) -> None:
         """Send the most urgent unsent reports. If `send` raises, its report and the rest stay unsent.
@@ -110,10 +115,6 @@ class Watcher:
                     report = _with_cause(report, last_report, int(report.id.rpartition(".")[2]) in started)
                 current[report.id] = (report, now)
                 self.unsent[report.id] = report
-        if is_scheduled(job) and any(report.gave_up for report in reports) and not any(map(uses_node, latest.values())):
-            self.blocked[uid] = job
-        else:
-            self.blocked.pop(uid, None)
 
     def _update_jobs(self, change: Change) -> None:
         jobs = {job["metadata"]["uid"]: job for job in change.objects}
@@ -127,7 +128,6 @@ class Watcher:
             for report in deleted_job_reports(self.jobs.pop(uid), pods.values(), now, self.started.pop(uid, {})):
                 self.unsent[report.id] = report
             self.reported.pop(uid, None)
-            self.blocked.pop(uid, None)
             for subject in (uid, *pods):
                 self.warnings.pop(subject, None)
         if change.action != "DELETED":
@@ -224,6 +224,6 @@ def _with_cause(report: RunReport, last: RunReport, started: bool) -> RunReport:
         waited = last.state == "waiting" and last.attempt == report.attempt
     else:
         waited = last.state != "interrupted" and last.attempt < report.attempt
-    if report.state != "failed" or not waited:
+    if report.state != "failed" or not waited or report.reason.startswith(ENDED):
         return report
     return replace(report, reason=f"{report.reason}. Before: {last.reason}")

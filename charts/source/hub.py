@@ -166,7 +166,7 @@ class Watcher(PodOptions):
         1800,
         ge=1,
         description="Seconds after which a run that waits for a node is reported as failed. It may still start later, "
-        "except in a Job of a schedule, which ends.",
+        "but a Job of a CronJob is ended.",
     )
     image: ImageOverride = Field(ImageOverride(), description="Image of this component.")
     resources: Resources = Field(

@@ -255,7 +255,8 @@ def test_the_service_account_of_the_watcher_can_only_read_pods_jobs_and_events(r
     account = f"--as=system:serviceaccount:{release.namespace}:devbench-watcher"
     for verb, resource, expected in [
         ("list", "pods", "yes"), ("watch", "jobs.batch", "yes"), ("list", "events", "yes"), ("delete", "pods", "no"),
-        ("get", "secrets", "no"), ("create", "jobs.batch", "no"), ("get", "pods --subresource=log", "no"),
+        ("get", "secrets", "no"), ("create", "jobs.batch", "no"), ("patch", "jobs.batch", "no"),
+        ("get", "pods --subresource=log", "no"),
     ]:  # fmt: skip
         output = release.plane.kubectl(
             "auth", "can-i", verb, *resource.split(), account, "-n", release.namespace, check=False
@@ -329,25 +330,33 @@ def _is_quota_active(release: WatchedRelease) -> bool:
     return "hard" in quota.get("status", {})
 
 
-def test_a_scheduled_job_without_nodes_is_ended_and_the_runs_say_what_they_waited_for(
+def test_a_scheduled_job_without_nodes_is_ended_so_that_the_next_one_starts(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
     name = "scheduled"
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     own = {"nowhere": {"preset": "none", "nodeSelector": {"pool": "nowhere"}}}
     values_file = tmp_path / "values.json"
+    schedule = {"runNow": False, "schedule": {"cron": "* * * * *"}}
     values_file.write_text(
-        json.dumps({**values(), "pools": {"cpu": None, "t4": None, **own}, "runNow": False}), encoding="utf-8"
+        json.dumps({**values(), "pools": {"cpu": None, "t4": None, **own}, **schedule}), encoding="utf-8"
     )
     install = ("install", "devbench", str(CHART), "-n", name, "--values", str(values_file))
     helm("helm-4", *install, kubeconfig=plane.kubeconfig)
-    plane.kubectl("create", "job", "first", "--from=cronjob/devbench-nowhere", "-n", name)
-    options = ("--wait", "5s", "--end-scheduled")
-    with run_hub(tmp_path) as url, run_watcher(plane, name, url, tmp_path, *options):
+    by_hand = plane.kubectl("create", "job", "by-hand", "--from=cronjob/devbench-nowhere", "-n", name)
+    assert "created" in by_hand
+
+    def two_jobs_of_the_schedule() -> bool:
+        names = {job["metadata"]["name"] for job in plane.get("jobs", "-n", name)}
+        return len(names - {"by-hand"}) >= 2
+
+    with run_hub(tmp_path) as url, run_watcher(plane, name, url, tmp_path, "--wait", "5s", "--end-scheduled"):
+        wait_until("the second Job of the schedule exists", two_jobs_of_the_schedule, 180)
         release = WatchedRelease(plane, name, url)
         for workload in ("cifar", "mnist"):
-            run = release.wait_for_end("nowhere", "failed", "DeadlineExceeded: ", workload)
-            assert "Unschedulable: 0/" in run["reason"]
+            run = release.wait_for_end("nowhere", "failed", "Ended by the watcher: Unschedulable: 0/", workload)
             assert "s for a node)" in run["reason"]
+        (job,) = (job for job in plane.get("jobs", "-n", name) if job["metadata"]["name"] == "by-hand")
+        assert "activeDeadlineSeconds" not in job["spec"] or job["spec"]["activeDeadlineSeconds"] > 1
     helm("helm-4", "uninstall", "devbench", "-n", name, kubeconfig=plane.kubeconfig)
     plane.clear(name)

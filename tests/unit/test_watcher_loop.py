@@ -93,32 +93,6 @@ def test_a_deadline_that_ends_a_waiting_run_keeps_what_it_waited_for() -> None:
     assert first.reason == "DeadlineExceeded: too long. Before: Unschedulable: 0/3 nodes fit."
 
 
-SCHEDULED = {"ownerReferences": [{"kind": "CronJob", "name": "devbench-t4"}]}
-
-
-@pytest.mark.parametrize(
-    ("metadata", "pods", "waited", "blocks"),
-    [
-        pytest.param(SCHEDULED, (WAITING,), 1801, True, id="too-long"),
-        pytest.param(SCHEDULED, (WAITING,), 1700, False, id="not-yet"),
-        pytest.param({}, (WAITING,), 1801, False, id="no-schedule"),
-        pytest.param(SCHEDULED, (WAITING, pod(1, phase="Running", node="n")), 1801, False, id="another-pod-runs"),
-    ],
-)
-def test_a_scheduled_job_whose_runs_get_no_node_blocks_the_next_one(
-    metadata: dict[str, Any], pods: tuple[dict[str, Any], ...], waited: int, blocks: bool
-) -> None:
-    scheduled = job()
-    scheduled["metadata"] |= metadata
-    loop = watcher(Change("Job", "LIST", (scheduled,)), Change("Pod", "LIST", pods))
-    loop.review(NOW)
-    loop.review(CREATED.timestamp() + waited)
-    assert bool(loop.blocked) is blocks
-    loop.update(Change("Pod", "SET", (pod(phase="Running", node="n"),)))
-    loop.review(CREATED.timestamp() + waited)
-    assert not loop.blocked
-
-
 def test_a_suspended_run_that_had_started_is_reported_again() -> None:
     loop = watcher(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
     reports(loop)
