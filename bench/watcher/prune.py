@@ -51,11 +51,12 @@ def _job(job: Object) -> Object:
 
 
 def _pod(pod: Object) -> Object:
+    """Prune a pod, or the pod of a bookmark, whose lists are null."""
     spec, status = pod.get("spec", {}), pod.get("status", {})
-    containers = [_pick(container, ("name", "resources")) for container in spec.get("containers", [])]
+    containers = [_pick(container, ("name", "resources")) for container in spec.get("containers") or []]
     states = [
         _pick(container, ("name", "state"))
-        for container in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+        for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
     ]
     return {
         "spec": {**_pick(spec, ("nodeName",)), "containers": containers},

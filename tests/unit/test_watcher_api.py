@@ -169,3 +169,24 @@ def test_changes_reach_the_watcher_in_order() -> None:
             follow(server, "Event", "", changes.append, lambda _: None, pause=pause)
     assert [change.action for change in changes] == ["LIST", "SET"]
     assert [query["resourceVersion"] for query in queries if "watch" in query] == ["7", "8"]
+
+
+def test_a_bookmark_of_pods_is_no_change_and_the_next_watch_continues_from_it() -> None:
+    changes: list[Change] = []
+    empty = {"metadata": {"resourceVersion": "9"}, "spec": {"containers": None}, "status": {}}  # as the server sends it
+
+    def answer(query: dict[str, str]) -> Answer:
+        if "watch" not in query:
+            return an_empty_list()
+        return (200, {"type": "BOOKMARK", "object": empty}) if query["resourceVersion"] == "7" else (410, None)
+
+    with api_server(answer) as (url, queries):
+        server = Server("bench", url, Path("/none"))
+
+        def pause(_: float) -> None:
+            raise Enough
+
+        with pytest.raises(Enough):
+            follow(server, "Pod", "", changes.append, lambda _: None, pause=pause)
+    assert [change.action for change in changes] == ["LIST"]
+    assert [query["resourceVersion"] for query in queries if "watch" in query] == ["7", "9"]
