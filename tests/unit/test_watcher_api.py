@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import urllib3
+from api_server import Answer, api_server
 
 from bench.watcher.api import PAGE, Change, Server, follow
 from bench.watcher.backoff import FIRST, LONGEST, RESET, Backoff
 from bench.watcher.health import Health, serve
+from bench.watcher.prune import ObjectKind
 
 pytestmark = pytest.mark.once
-
-Answer = tuple[int, Any]
 
 
 class Enough(Exception):
     """The client paused as often as the test wants to see."""
-
-
-@contextmanager
-def api_server(answer: Callable[[dict[str, str]], Answer]) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Serve answers to queries. Yield the URL and the queries so far."""
-    queries: list[dict[str, str]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-            queries.append(query)
-            status, body = answer(query)
-            content = b"" if body is None else json.dumps(body).encode() + b"\n"
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", queries
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def pauses(url: str, count: int, health: Health | None = None) -> list[float]:
@@ -150,43 +114,33 @@ def test_a_list_that_the_server_forbids_makes_the_watcher_unready_and_says_why()
         assert probe("/healthz") == (200, "ok")
 
 
-def test_changes_reach_the_watcher_in_order() -> None:
+def followed(kind: ObjectKind, event: str, item: Any) -> tuple[list[str], list[str]]:
+    """Follow a kind of objects until the second watch fails. The first one sends an event of an object.
+
+    Returns:
+        The actions of the changes, and the versions from which the watches continued.
+    """
     changes: list[Change] = []
-    item = {"metadata": {"name": "e", "resourceVersion": "8"}, "type": "Warning", "involvedObject": {}}
 
     def answer(query: dict[str, str]) -> Answer:
         if "watch" not in query:
             return an_empty_list()
-        return (200, {"type": "ADDED", "object": item}) if query["resourceVersion"] == "7" else (410, None)
+        return (200, {"type": event, "object": item}) if query["resourceVersion"] == "7" else (410, None)
 
-    with api_server(answer) as (url, queries):
-        server = Server("bench", url, Path("/none"))
+    def pause(_: float) -> None:
+        raise Enough
 
-        def pause(_: float) -> None:
-            raise Enough
+    with api_server(answer) as (url, queries), pytest.raises(Enough):
+        follow(Server("bench", url, Path("/none")), kind, "", changes.append, lambda _: None, pause=pause)
+    actions = [str(change.action) for change in changes]
+    return actions, [query["resourceVersion"] for query in queries if "watch" in query]
 
-        with pytest.raises(Enough):
-            follow(server, "Event", "", changes.append, lambda _: None, pause=pause)
-    assert [change.action for change in changes] == ["LIST", "SET"]
-    assert [query["resourceVersion"] for query in queries if "watch" in query] == ["7", "8"]
+
+def test_changes_reach_the_watcher_in_order() -> None:
+    item = {"metadata": {"name": "e", "resourceVersion": "8"}, "type": "Warning", "involvedObject": {}}
+    assert followed("Event", "ADDED", item) == (["LIST", "SET"], ["7", "8"])
 
 
 def test_a_bookmark_of_pods_is_no_change_and_the_next_watch_continues_from_it() -> None:
-    changes: list[Change] = []
     empty = {"metadata": {"resourceVersion": "9"}, "spec": {"containers": None}, "status": {}}  # as the server sends it
-
-    def answer(query: dict[str, str]) -> Answer:
-        if "watch" not in query:
-            return an_empty_list()
-        return (200, {"type": "BOOKMARK", "object": empty}) if query["resourceVersion"] == "7" else (410, None)
-
-    with api_server(answer) as (url, queries):
-        server = Server("bench", url, Path("/none"))
-
-        def pause(_: float) -> None:
-            raise Enough
-
-        with pytest.raises(Enough):
-            follow(server, "Pod", "", changes.append, lambda _: None, pause=pause)
-    assert [change.action for change in changes] == ["LIST"]
-    assert [query["resourceVersion"] for query in queries if "watch" in query] == ["7", "9"]
+    assert followed("Pod", "BOOKMARK", empty) == (["LIST"], ["7", "9"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
+from api_server import Answer, Patch, api_server
 from test_watcher_pod_status import CREATED, UNSCHEDULABLE, job, pod
 
 from bench.watcher.api import Change, Server
@@ -74,32 +72,15 @@ def server() -> Iterator[tuple[Server, list[Any]]]:
     """Serve the pods in the list's first element, and answer patches with its second. Patches are appended."""
     seen: list[Any] = [[WAITING], 200]
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.answer(200, {"metadata": {"resourceVersion": "9"}, "items": seen[0]})
+    def on_patch(patch: Patch) -> Answer:
+        seen.append(patch)
+        return seen[1], {"message": "no"}
 
-        def do_PATCH(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            seen.append((self.path, self.headers["Content-Type"], json.loads(body)))
-            self.answer(seen[1], {"message": "no"})
+    def answer(_: dict[str, str]) -> Answer:
+        return 200, {"metadata": {"resourceVersion": "9"}, "items": seen[0]}
 
-        def answer(self, status: int, body: Any) -> None:
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=http.serve_forever)
-    thread.start()
-    yield Server("bench", f"http://127.0.0.1:{http.server_address[1]}"), seen
-    http.shutdown()
-    thread.join()
-    http.server_close()
+    with api_server(answer, on_patch) as (url, _):
+        yield Server("bench", url), seen
 
 
 def watching(made: Object) -> Watcher:
