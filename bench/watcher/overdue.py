@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bench.watcher.attempts import has_ended, uses_node
 from bench.watcher.prune import Object
-from bench.watcher.reasons import condition, moment, text_of
+from bench.watcher.reasons import condition, container_ends, moment, text_of
 
 ENDED = "devbench/ended"
 """Annotation of a Job that the watcher has ended: why."""
@@ -57,7 +57,5 @@ def _blocks(job: Object) -> bool:
 def _times(pods: Iterable[Object]) -> Iterator[datetime]:
     """Yield when each pod was created, and when its containers ended."""
     for pod in pods:
-        texts = [pod["metadata"].get("creationTimestamp")]
-        for container in pod.get("status", {}).get("containerStatuses", []):
-            texts.append(container.get("state", {}).get("terminated", {}).get("finishedAt"))
+        texts = [pod["metadata"].get("creationTimestamp"), *container_ends(pod)]
         yield from (time for text in texts if (time := moment(text)))

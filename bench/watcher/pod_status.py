@@ -30,6 +30,7 @@ from bench.watcher.prune import Object
 from bench.watcher.reasons import (
     PodState,
     condition,
+    container_ends,
     end,
     event_time,
     moment,
@@ -223,7 +224,5 @@ def _needed_since(job: Object, pods: Iterable[Object]) -> datetime:
     """Return the time since when a Job needs its next pod: its start, its resumption, or the end of the last pod."""
     times = [job["metadata"].get("creationTimestamp"), job.get("status", {}).get("startTime")]
     for pod in pods:
-        for container in pod.get("status", {}).get("containerStatuses", []):
-            times.append(container.get("state", {}).get("terminated", {}).get("finishedAt"))
-        times.append(pod["metadata"].get("creationTimestamp"))
+        times += [*container_ends(pod), pod["metadata"].get("creationTimestamp")]
     return max((time for text in times if (time := moment(text))), default=datetime.now(timezone.utc))

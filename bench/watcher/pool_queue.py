@@ -12,7 +12,7 @@ from datetime import datetime
 
 from bench.watcher.attempts import uses_node, workers, workloads
 from bench.watcher.prune import Object
-from bench.watcher.reasons import moment, pool_of
+from bench.watcher.reasons import container_ends, moment, pool_of
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,4 @@ def _title(job: Object) -> str:
 
 def _ends(pods: Iterable[Object]) -> Iterator[datetime]:
     for pod in pods:
-        for container in pod.get("status", {}).get("containerStatuses", []):
-            if finished := moment(container.get("state", {}).get("terminated", {}).get("finishedAt")):
-                yield finished
+        yield from filter(None, map(moment, container_ends(pod)))

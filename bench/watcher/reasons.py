@@ -92,6 +92,13 @@ def moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
 
 
+def container_ends(pod: Object) -> list[str]:
+    """Return when the containers of a pod ended, as text of Kubernetes. Those that still run are left out."""
+    states = (container.get("state", {}) for container in pod.get("status", {}).get("containerStatuses", []))
+    ends = (state.get("terminated", {}).get("finishedAt") for state in states)
+    return [str(end) for end in ends if end]
+
+
 def event_time(event: Object) -> str:
     """Return the time of an event as text that sorts."""
     series = event.get("series") or {}

@@ -15,7 +15,7 @@ from bench.watcher.attempts import attempt, ended_indexes, has_ended, workers
 from bench.watcher.pod_status import QUEUED, JobView, job_reports, pod_report, podless_reports
 from bench.watcher.pool_queue import Wait
 from bench.watcher.prune import Object
-from bench.watcher.reasons import condition, text_of
+from bench.watcher.reasons import condition, container_ends, text_of
 from bench.watcher.run_report import RunReport, report_of, with_patience
 
 
@@ -112,10 +112,6 @@ def _names(indexes: Sequence[int]) -> str:
 def _end(pod: Object) -> str:
     """Return when a pod ended, as text that sorts. A pod that was evicted before it ran has no such time."""
     status = pod["status"]
-    ends = [
-        container.get("state", {}).get("terminated", {}).get("finishedAt") or ""
-        for container in status.get("containerStatuses", [])
-    ]
     disruption = condition(status, "DisruptionTarget") or {}
-    times = (max(ends, default=""), str(disruption.get("lastTransitionTime") or ""))
+    times = (max(container_ends(pod), default=""), str(disruption.get("lastTransitionTime") or ""))
     return min(filter(None, times), default="")
