@@ -97,7 +97,10 @@ def run(
 
 def end_overdue(server: Server, watcher: Watcher, health: Health) -> None:
     """End the Jobs that block the next Job of their CronJob. Their pods are read again first."""
-    for job in watcher.overdue_jobs(datetime.now(timezone.utc)):
+    jobs = watcher.overdue_jobs(datetime.now(timezone.utc))
+    if not jobs:
+        health.works("end")
+    for job in jobs:
         health.turn()
         name, uid = job["metadata"]["name"], job["metadata"]["uid"]
         try:

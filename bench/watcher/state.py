@@ -151,6 +151,9 @@ class Watcher:
             if change.action == "DELETED":
                 self.pods.get(job, {}).pop(uid, None)
                 self.warnings.pop(uid, None)
+                if job not in self.jobs and not self.pods.get(job):  # its Job was deleted first
+                    self.pods.pop(job, None)
+                    self.started.pop(job, None)
             else:
                 self.pods.setdefault(job, {})[uid] = pod
                 self._adopt_warnings((uid,))

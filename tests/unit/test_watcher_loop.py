@@ -141,6 +141,15 @@ def test_deleting_a_job_interrupts_its_runs(change: Change) -> None:
     }
 
 
+def test_nothing_is_kept_of_a_job_whose_pods_are_deleted_after_it() -> None:
+    running = pod(phase="Running", node="n")
+    loop = watcher(Change("Pod", "LIST", (running,)))
+    loop.update(Change("Job", "DELETED", (job(),)))
+    loop.update(Change("Pod", "SET", (running,)))
+    loop.update(Change("Pod", "DELETED", (running,)))
+    assert (loop.jobs, loop.pods, loop.started) == ({}, {}, {})
+
+
 def test_events_of_other_objects_and_events_that_are_not_warnings_are_ignored() -> None:
     def event(severity: str, **more: Any) -> dict[str, Any]:
         subject = {"kind": "Pod", "uid": "pod-0-0", **more}

@@ -131,6 +131,18 @@ def test_only_a_refusal_makes_the_watcher_unready(
     assert ("needs patch on jobs" in capsys.readouterr().err) is bool(faults)
 
 
+def test_the_watcher_is_ready_again_once_no_job_is_to_be_ended(server: tuple[Server, list[Any]]) -> None:
+    api, seen = server
+    watcher, health = watching(scheduled()), Health(clock=iter(range(0, 10_000, 100)).__next__)
+    watcher.unsent.clear()
+    seen[1] = 403
+    end_overdue(api, watcher, health)
+    assert len(health.faults()) == 1
+    watcher.update(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
+    end_overdue(api, watcher, health)
+    assert health.faults() == []
+
+
 def test_the_runs_of_an_ended_job_say_what_they_waited_for() -> None:
     from bench.watcher.pod_status import JobView
 
