@@ -84,7 +84,7 @@ class Service(Part):
 class Ingress(Part):
     """An Ingress, under `settings.root_path` if that is set."""
 
-    enabled: bool = Field(False, description="Create this object.")
+    enabled: bool = Field(False, description="Create an Ingress to the hub.")
     class_name: str = Field("", description="Ingress class. Default: the cluster's default.")
     annotations: Strings = Field({}, description="Extra annotations.")
     labels: Strings = Field({}, description="Extra labels.")
@@ -96,8 +96,9 @@ class Ingress(Part):
 class HttpRoute(Part):
     """An HTTPRoute of the Gateway API, under `settings.root_path` if that is set."""
 
-    enabled: bool = Field(False, description="Create this object.")
+    enabled: bool = Field(False, description="Create an HTTPRoute to the hub.")
     annotations: Strings = Field({}, description="Extra annotations.")
+    labels: Strings = Field({}, description="Extra labels.")
     parent_refs: Objects = Field([], description="Gateways to attach to.")
     hostnames: list[str] = Field([], description="Host names. Default: all.")
 
@@ -141,7 +142,7 @@ class Hub(PodOptions):
         "", pattern="^(https?://.+)?$", description="URL of an existing hub. Required if `hub.enabled` is false."
     )
     replicas: int = Field(1, ge=1, description="Number of pods. More than one requires PostgreSQL (`hub.database`).")
-    image: ImageOverride = Field(ImageOverride(), description="Image of this component.")
+    image: ImageOverride = Field(ImageOverride(), description="Image of the hub, and of the pod of `helm test`.")
     settings: HubOptions = Field({}, description="Settings of `devbench hub`, with their names in devbench.toml.")
     auth: Auth = Field(Auth(), description="Authentication of writers and readers.")
     persistence: Persistence = Field(Persistence(), description="Volume of the SQLite database.")
@@ -168,7 +169,7 @@ class Watcher(PodOptions):
         description="Seconds after which a run that waits for a node is reported as failed. It may still start later, "
         "but a Job of a CronJob is ended.",
     )
-    image: ImageOverride = Field(ImageOverride(), description="Image of this component.")
+    image: ImageOverride = Field(ImageOverride(), description="Image of the watcher.")
     resources: Resources = Field(
         Resources(
             requests={"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},

@@ -10,7 +10,9 @@ from charts.source.base import Auto, Objects, Part, Strings
 class Monitor(Part):
     """An object of the Prometheus operator."""
 
-    enabled: Auto = Field("auto", description="Create this object. `auto`: if the cluster has the Prometheus operator.")
+    enabled: Auto = Field(
+        "auto", description="Create this object of the Prometheus operator. `auto`: if the cluster has the operator."
+    )
     labels: Strings = Field({}, description="Extra labels of this object. They override `metrics.labels`.")
 
 

@@ -155,13 +155,17 @@ class Pool(PodOptions):
     tolerations: Objects = Field([], description="Extra tolerations of the pool's pods.")
     affinity: Object = Field(
         {},
-        description="Affinity of its pods. It replaces the chart's own affinity. The chart's terms for the node "
+        description="Affinity of the pool's pods. It replaces the chart's own affinity. The chart's terms for the node "
         "labels, the GPU model and `workers` stay.",
     )
     runtime_class_name: str = Field(
-        "", description="Runtime class of its pods. Required if NVIDIA's runtime is not the default."
+        "", description="Runtime class of the pool's pods. Required if NVIDIA's runtime is not the default."
     )
-    queue: str = Field("", description="Local queue of Kueue, which then decides when the Job starts.")
+    queue: str = Field(
+        "",
+        description="Local queue of Kueue, which then decides when the Job starts. A Job that has started keeps its "
+        "queue.",
+    )
     run_seconds: Seconds = Field(7200, description="Time limit of a pod in seconds.")
     job_seconds: int = Field(
         0,
@@ -172,7 +176,9 @@ class Pool(PodOptions):
     kernel_cache: KernelCache = Field(KernelCache(), description="Cache of kernels that the driver compiles.")
     data_claim: str = Field("", description="Existing claim with complete data sets. It is mounted read-only at /data.")
     image: ImageOverride = Field(ImageOverride(), description="Image of this pool.")
-    job_annotations: Strings = Field({}, description="Extra annotations of its Job, such as a sync wave of Argo CD.")
+    job_annotations: Strings = Field(
+        {}, description="Extra annotations of the pool's Jobs, such as a sync wave of Argo CD."
+    )
 
 
 PoolName = Annotated[str, Field(pattern=NAME)]

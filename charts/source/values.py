@@ -42,10 +42,15 @@ class ConfigMapFile(Part):
     key: str = Field("", description="Key of the file. Default: the workload's name with .py.")
 
 
+def _has(name: str) -> dict[str, Any]:
+    """Return a schema that requires a value. null stands for none."""
+    return {"type": "object", "properties": {name: {"not": {"const": None}}}, "required": [name]}
+
+
 class CustomWorkload(Part):
     """Your own workload: the content of a Python file, or the ConfigMap that holds the file."""
 
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+    model_config = ConfigDict(json_schema_extra={"oneOf": [_has("inline"), _has("configMap")]})
 
     inline: str | None = Field(None, min_length=1, description="Content of the Python file.")
     config_map: ConfigMapFile | None = Field(None, description="ConfigMap with the Python file.")
@@ -65,7 +70,11 @@ class Schedule(Part):
 class Test(PodOptions):
     """`helm test`. It fails if a result failed or is missing, never because a pool is slower."""
 
-    enabled: bool = Field(True, description="Create the test pod.")
+    enabled: bool = Field(
+        True,
+        description="Create the test pod. It has the image of the hub. Without `runNow`, there is no run to wait for, "
+        "and no test pod.",
+    )
     wait_seconds: Seconds = Field(
         1800, description="Seconds to wait for results. `helm test` needs a longer --timeout."
     )

@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.once, pytest.mark.needs("cluster"), pytest.mark.timeou
 GPU: Object = {"pools": {"t4": {"enabled": True}}}
 """Values with the GPU pool that is off by default."""
 
+QUEUE = "kueue.x-k8s.io/queue-name"
 LIMIT = 2**20
 """Maximum size of a Secret in etcd, in bytes."""
 
@@ -169,6 +170,26 @@ def test_a_job_that_kueue_has_admitted_does_not_keep_the_release_from_an_upgrade
     assert admitted["metadata"]["uid"] == job["metadata"]["uid"]
     spec = admitted["spec"]["template"]["spec"]
     assert (spec["nodeSelector"], spec["tolerations"]) == ({"flavor": "spot"}, tolerations)
+    for queue in ("other", ""):  # Kueue would refuse it
+        release.helm("upgrade", "--reuse-values", "--set", f"poolDefaults.queue={queue}")
+        (kept,) = plane.get("jobs", "-n", namespace)
+        assert kept["metadata"]["labels"][QUEUE] == "benchmarks"
+        assert kept["spec"]["template"]["spec"]["tolerations"] == tolerations
+
+
+@pytest.mark.parametrize("program", HELMS)
+def test_a_job_that_waits_in_a_queue_moves_to_another_one_but_not_out_of_all(
+    plane: ControlPlane, namespace: str, program: str, tmp_path: Path
+) -> None:
+    release = Release(plane, namespace, program, tmp_path)
+    release.helm("install", values={"poolDefaults": {"queue": "benchmarks"}})
+    (job,) = plane.get("jobs", "-n", namespace)
+    plane.kubectl("patch", "job", job["metadata"]["name"], "-n", namespace, "-p", '{"spec": {"suspend": true}}')
+    for queue in ("other", ""):
+        release.helm("upgrade", "--reuse-values", "--set", f"poolDefaults.queue={queue}")
+        (moved,) = plane.get("jobs", "-n", namespace)
+        assert moved["metadata"]["labels"][QUEUE] == "other"
+        assert moved["spec"]["suspend"]
 
 
 def test_null_at_any_value_renders_objects_that_the_api_server_accepts(plane: ControlPlane, namespace: str) -> None:
@@ -180,7 +201,7 @@ def test_null_at_any_value_renders_objects_that_the_api_server_accepts(plane: Co
         manifests = sorted(set(pool.map(rendered, [path for path in paths() if path != required])))
     assert len(manifests) > 10
     for manifest in manifests:
-        here = manifest.replace("namespace: bench\n", f"namespace: {namespace}\n")
+        here = manifest.replace('namespace: "bench"\n', f"namespace: {namespace}\n")
         words = ("--dry-run=server", "--validate=strict", "--server-side", "--force-conflicts", "-n", namespace)
         plane.kubectl("apply", *words, "-f", "-", stdin=here)
 

@@ -88,6 +88,7 @@ def test_an_unknown_gpu_is_refused_with_a_list_of_those_that_the_preset_knows() 
         ({"pools": {"cpu": {"workers": [1, 2], "nodes": 2}}}, "as many nodes as workers"),
         ({"pools": {"t4": {"workers": [1, 2], "kernelCache": {"size": "1Gi"}}}}, "ReadWriteMany"),
         ({"poolDefaults": {"sharedMemory": 1}}, "sharedMemory"),
+        ({"metrics": {"podMonitor": {"timeoutSeconds": 60}}}, "metrics.podMonitor.timeoutSeconds is 60"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import programs
@@ -85,7 +86,7 @@ def test_a_registry_of_a_parent_chart_or_of_the_image_holds_for_every_repository
     assert images({**values, "pools": pools}) == {
         "g.example.org:5000/team/own:0.1.0-cuda", "h.example.org/own:0.1.0-cpu", "g.example.org:5000/devbench:0.1.0-hub"
     }  # fmt: skip
-    secrets = {"image": {"pullSecrets": ["a"]}, "global": {"imagePullSecrets": [{"name": "b"}, "c"]}}
+    secrets = {"image": {"pullSecrets": ["a", "c"]}, "global": {"imagePullSecrets": [{"name": "b"}, "c"]}}
     for name, template in pods(render(values=secrets)):
         assert template["spec"]["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}, {"name": "c"}], name
 
@@ -112,6 +113,56 @@ def test_names_in_a_release_with_a_long_name_stay_within_the_limits_of_kubernete
         assert len(item["metadata"]["name"]) <= 63, item["metadata"]["name"]
     name = jobs(render(values=values))["a-pool-of-20-letters"]["metadata"]["name"]
     assert len(f"{name}.{'u' * 36}.999") <= 100, "the id of a run has at most 100 characters"
+
+
+def test_the_pod_of_the_helm_test_has_the_image_of_the_hub() -> None:
+    for image in ({"repository": "mirror/hub"}, {"digest": f"sha256:{'0' * 64}"}):
+        rendered = render(values={"hub": {"image": image}})
+        (hub,) = only(rendered, "Deployment", "-hub")["spec"]["template"]["spec"]["containers"]
+        (test,) = only(rendered, "Pod")["spec"]["containers"]
+        assert test["image"] == hub["image"]
+
+
+def test_names_that_yaml_reads_as_something_else_stay_texts() -> None:
+    """To YAML 1.1, `on` and `y` are true, and 2024 is a number."""
+    names = {"on": "on", "y": "y", "2024": "2024", "null": "null"}
+    pool = {"preset": "none", "instanceType": "4", "runtimeClassName": "on", "dataClaim": "no", "workers": [2]}
+    own = {
+        "nameOverride": "on",
+        "fullnameOverride": "y",
+        "pools": {"cpu": None, "t4": None, "on": pool, "yes": {"preset": "none", "serviceAccountName": "off"}},
+        "hub": {
+            "auth": {"existingSecret": "123", "tokenKey": "true", "readersSecret": "1e3", "scraperSecret": "7"},
+            "database": {"existingSecret": "0", "key": "no"},
+            "ingress": {"enabled": True, "className": "yes"},
+        },
+        "image": {"pullSecrets": ["5"]},
+        "schedule": {"cron": "0 3 * * 1"},
+        "metrics": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}},
+        "commonLabels": names,
+    }
+    words = ("template", "2024", str(CHART), "--namespace", "1234", "--values", "-")
+    for item in objects(helm("helm-4", *words, stdin=json.dumps(own))):
+        assert list(_names_that_are_no_texts(item)) == [], item["metadata"]["name"]
+
+
+def _names_that_are_no_texts(part: object, path: str = "") -> Iterator[str]:
+    """Yield where an object has something else than a text although Kubernetes expects one."""
+    texts = ("name", "value", "key", "namespace", "className", "ClassName", "secretName", "claimName", "AccountName")
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if isinstance(value, dict | list):
+                is_map = key in ("labels", "matchLabels", "annotations")
+                yield from (f"{path}.{key}.{name}" for name in value if is_map and not isinstance(value[name], str))
+                yield from _names_that_are_no_texts(value, f"{path}.{key}")
+            elif key.endswith(texts) and not isinstance(value, str):
+                yield f"{path}.{key}"
+    elif isinstance(part, list):
+        for place, value in enumerate(part):
+            is_value = path.endswith((".values", ".args", ".verbs")) and not path.endswith("onExitCodes.values")
+            if is_value and not isinstance(value, str):
+                yield f"{path}[{place}]"
+            yield from _names_that_are_no_texts(value, f"{path}[{place}]")
 
 
 def test_names_that_are_cut_or_changed_stay_different_and_valid() -> None:

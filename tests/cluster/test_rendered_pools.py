@@ -170,6 +170,16 @@ def test_a_new_version_of_the_chart_starts_no_run_and_a_new_version_of_the_app_s
     assert images == {"devbench:9.9.9-cpu", "devbench:9.9.9-cuda", "devbench:9.9.9-hub"}
 
 
+def test_a_new_version_of_the_chart_that_avoids_more_nodes_starts_no_run(tmp_path: Path) -> None:
+    chart = tmp_path / "devbench"
+    shutil.copytree(CHART, chart)
+    common = chart / "presets" / "common.yaml"
+    common.write_text(common.read_text(encoding="utf-8").replace("g4dn.xlarge,", "g4dn.xlarge, g9.xlarge,"))
+    before, after = jobs(render())["cpu"], jobs(render(chart=chart))["cpu"]
+    assert before["spec"] != after["spec"]
+    assert before["metadata"]["name"] == after["metadata"]["name"]
+
+
 def test_runs_of_two_releases_with_different_names_never_share_a_node() -> None:
     def selector(values: Object) -> Object:
         spec = jobs(render(values=values))["cpu"]["spec"]["template"]["spec"]
@@ -285,7 +295,10 @@ def test_without_a_run_at_installation_there_is_a_suspended_schedule_to_start_ru
     assert not jobs(rendered)
     crons = [item["spec"] for item in rendered if item["kind"] == "CronJob"]
     assert [spec["suspend"] for spec in crons] == [True, True]
-    assert "kubectl -n default create job --from=cronjob/devbench-POOL NAME" in notes({"runNow": False})
+    said = notes({"runNow": False})
+    assert "kubectl -n default create job --from=cronjob/devbench-POOL NAME" in said
+    assert "helm -n default test" not in said  # it would pass although no run was started
+    assert "helm -n default test" in notes({})
 
 
 @cases

@@ -48,12 +48,29 @@ def names(**values: Any) -> set[str]:
     return {job["metadata"]["name"] for job in jobs(render(values=values)).values()}
 
 
-def test_null_stands_for_the_default_or_for_none_wherever_it_is() -> None:
+EVERYTHING: dict[str, Any] = {
+    **merge(DEFAULTS, UNRELATED),
+    "poolDefaults": {**POOL, "enabled": True, "workers": [], "exclusiveNode": True, "cpu": 1, "nodes": 1},
+    "pools": {
+        "t4": {"enabled": True, "backend": "cuda", "accelerator": "t4"},
+        "many": {"workers": [1, 2], "kernelCache": {"size": ""}},
+    },
+    "runNow": False,
+}
+"""Values that turn on what is off by default."""
+FILES = {
+    "workloads": ["mine", "theirs"],
+    "customWorkloads": {"mine": {"inline": "a = 1", "configMap": None}, "theirs": {"configMap": {"name": "ours"}}},
+}
+
+
+@pytest.mark.parametrize(("program", "base"), [("helm-4", DEFAULTS), ("helm-3", EVERYTHING)])
+def test_null_stands_for_the_default_or_for_none_wherever_it_is(program: str, base: dict[str, Any]) -> None:
     """Helm removes a value that a user sets to null, so a template must not rely on any value."""
 
     def problems(path: tuple[str, ...]) -> list[str]:
         try:
-            rendered = objects(text(values=merge(DEFAULTS, nested(path, None))))
+            rendered = objects(text(values=merge(base, nested(path, None)), program=program))
         except HelmError as error:
             return [f"{'.'.join(path)}: {error}"]
         content = json.dumps(rendered)
@@ -64,8 +81,9 @@ def test_null_stands_for_the_default_or_for_none_wherever_it_is() -> None:
         ]
 
     with ThreadPoolExecutor(2) as pool:
-        required = ("pools", "t4", "accelerator")
-        values = [path for path in paths() if path != required]
+        required = [("pools", "t4", "accelerator"), ("hub", "auth", "scraperSecret"), ("hub", "database")]
+        required += [("hub", "database", "existingSecret"), ("hub", "auth", "existingSecret")]
+        values = [path for path in paths() if path not in required]
         found = [problem for result in pool.map(problems, values) for problem in result]
     assert found == []
 
@@ -86,6 +104,12 @@ def test_null_removes_a_pool_an_entry_of_a_map_and_a_user_id(program: str) -> No
     (container,) = only(rendered, "Deployment", "-watcher")["spec"]["template"]["spec"]["containers"]
     assert set(container["resources"]["limits"]) == {"memory", "ephemeral-storage"}
     assert "grafana_dashboard" not in only(rendered, "ConfigMap", "health")["metadata"]["labels"]
+
+
+def test_a_source_of_a_workload_that_is_null_is_none() -> None:
+    """So a file of values can replace the ConfigMap of another one by the content of a file."""
+    volumes = jobs(render(values=FILES))["cpu"]["spec"]["template"]["spec"]["volumes"]
+    assert len([volume for volume in volumes if "configMap" in volume]) == 2
 
 
 def test_a_null_section_has_its_defaults() -> None:

@@ -50,8 +50,8 @@ values does not concern runs. */}}
 {{- if .database.existingSecret }}
   valueFrom:
     secretKeyRef:
-      name: {{ .database.existingSecret }}
-      key: {{ .database.key }}
+      name: {{ .database.existingSecret | quote }}
+      key: {{ .database.key | quote }}
 {{- else }}
   value: /var/lib/devbench/hub.db
 {{- end }}
@@ -67,11 +67,11 @@ values does not concern runs. */}}
 {{- define "devbench.hub.volume" -}}
 - name: hub-token
   secret:
-    secretName: {{ include "devbench.token.secret" . }}
+    secretName: {{ include "devbench.token.secret" . | quote }}
     defaultMode: 0440
     items:
-      - key: {{ .Values.hub.auth.tokenKey }}
-        path: {{ .Values.hub.auth.tokenKey }}
+      - key: {{ .Values.hub.auth.tokenKey | quote }}
+        path: {{ .Values.hub.auth.tokenKey | quote }}
 {{- end -}}
 
 {{- define "devbench.hub.server.mounts" -}}
@@ -91,7 +91,7 @@ values does not concern runs. */}}
 {{- if .auth.readersSecret }}
 - name: readers
   secret:
-    secretName: {{ .auth.readersSecret }}
+    secretName: {{ .auth.readersSecret | quote }}
     defaultMode: 0440
 {{- end }}
 - name: data

@@ -29,13 +29,14 @@ run, the name of its Job or CronJob. Arguments: scope, of (an entry of devbench.
 {{- end -}}
 
 {{/* The name of a Job. Empty values are left out of the hash, so that a new option of the chart starts no run.
+So are the expressions of the place: they name nodes to avoid, and a new version of the chart may know more of them.
 Arguments: the scope of a run. */}}
 {{- define "devbench.run.name" -}}
 {{- $measured := dict -}}
 {{- range $key, $value := .pool -}}
 {{- if and $value (not (has $key $.root.DevbenchFacts.unmeasured)) }}{{ $_ := set $measured $key $value }}{{ end -}}
 {{- end -}}
-{{- $place := omit .place "hourlyPrice" -}}
+{{- $place := omit .place "hourlyPrice" "expressions" -}}
 {{- $content := include "devbench.workload.content" . -}}
 {{- $all := list $measured $place .backend .image $content (int .root.Values.rerun) -}}
 {{- if .workers -}}
@@ -108,15 +109,28 @@ Arguments: the scope of a run, with live: the Job in the cluster, or nothing. */
 {{- define "devbench.run.spec" -}}
 {{- $spec := fromJson .spec -}}
 {{- $tolerations := dig "spec" "template" "spec" "tolerations" list (default dict .live) -}}
-{{- if and .pool.queue $tolerations }}{{ $_ := set $spec.template.spec "tolerations" $tolerations }}{{ end -}}
+{{- if and (include "devbench.run.queue" .) $tolerations }}{{ $_ := set $spec.template.spec "tolerations" $tolerations }}{{ end -}}
 {{- toYaml $spec -}}
 {{- end -}}
 
+{{/* The queue of a Job. Kueue refuses to change it unless the Job is suspended, which it is while it waits in a queue.
+Without a queue, nothing would start a suspended Job. Arguments: the scope of a run, with live. */}}
+{{- define "devbench.run.queue" -}}
+{{- $live := default dict .live -}}
+{{- $before := dig "metadata" "labels" "kueue.x-k8s.io/queue-name" "" $live -}}
+{{- $waits := and $before (dig "spec" "suspend" false $live) -}}
+{{- if or (empty $live) (and $waits .pool.queue) -}}
+{{ .pool.queue }}
+{{- else -}}
+{{ $before }}
+{{- end -}}
+{{- end -}}
+
 {{/* Metadata of a Job, besides its name. They tell the watcher what each index runs. Arguments: the scope of a run, and
-optionally spec: what to keep. */}}
+optionally live: the Job in the cluster, and spec: what to keep. */}}
 {{- define "devbench.run.metadata" -}}
 {{- $labels := dict "devbench/pool" .name -}}
-{{- with .pool.queue }}{{ $_ := set $labels "kueue.x-k8s.io/queue-name" . }}{{ end -}}
+{{- with include "devbench.run.queue" . }}{{ $_ := set $labels "kueue.x-k8s.io/queue-name" . }}{{ end -}}
 {{- $annotations := dict "devbench/workloads" (include "devbench.pool.indexes" .) "devbench/backends" .backend.measured -}}
 {{- with .workers }}{{ $_ := set $annotations "devbench/workers" (toString .) }}{{ end -}}
 {{- if and .spec (lt (len .spec) 150000) }}{{ $_ := set $annotations "devbench/spec" .spec }}{{ end -}}

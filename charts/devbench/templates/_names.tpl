@@ -16,8 +16,8 @@
 
 {{/* Selector labels of a component. Arguments: root, component. */}}
 {{- define "devbench.selector" -}}
-app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ default .root.Chart.Name .root.Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -31,7 +31,7 @@ app.kubernetes.io/component: {{ .component }}
 {{/* The labels and annotations of an object other than a pod. Its own override the common ones, which override the
 chart's. Arguments: root, component, and optionally labels, annotations and ours, the chart's own annotations. */}}
 {{- define "devbench.metadata" -}}
-namespace: {{ .root.Release.Namespace }}
+namespace: {{ .root.Release.Namespace | quote }}
 labels:
   {{- $ours := dict "app.kubernetes.io/managed-by" .root.Release.Service "app.kubernetes.io/part-of" "devbench" -}}
   {{- $_ := set $ours "app.kubernetes.io/version" .root.Chart.AppVersion -}}

@@ -52,13 +52,13 @@ securityContext:
   seccompProfile:
     type: RuntimeDefault
 {{- with default .account $options.serviceAccountName }}
-serviceAccountName: {{ . }}
+serviceAccountName: {{ . | quote }}
 {{- end }}
 {{- with concat .root.Values.image.pullSecrets (default list (index .root.Values.global "imagePullSecrets")) }}
 imagePullSecrets:
-  {{- range . }}
-  - name: {{ kindIs "map" . | ternary . (dict "name" .) | dig "name" "" }}
-  {{- end }}
+  {{- $secrets := list }}
+  {{- range . }}{{ $secrets = append $secrets (kindIs "map" . | ternary . (dict "name" .)) }}{{ end }}
+  {{- include "devbench.unique" (dict "entries" $secrets "key" "name") | nindent 2 }}
 {{- end }}
 {{- range $key := list "priorityClassName" "schedulerName" "dnsPolicy" "dnsConfig" "topologySpreadConstraints" }}
 {{- with index $options $key }}

@@ -26,7 +26,7 @@ spec:
   {{- $init := $root.Values.hub.auth.runTokens | ternary (include "devbench.run.token.container" .) "" }}
   {{- include "devbench.pod.spec" (dict "root" $root "options" $pool "init" $init) | nindent 2 }}
   {{- with $pool.runtimeClassName }}
-  runtimeClassName: {{ . }}
+  runtimeClassName: {{ . | quote }}
   {{- end }}
   {{- with .place.tolerations }}
   tolerations:
@@ -97,7 +97,7 @@ run does, without a GPU, so the pod requests no more. Arguments: root, pool, bac
 {{- with $pool.resourceClaims }}
 claims:
   {{- range . }}
-  - name: {{ .name }}
+  - name: {{ .name | quote }}
   {{- end }}
 {{- end }}
 {{- end -}}
@@ -137,13 +137,13 @@ claims:
 {{- include "devbench.workload.volumes" . }}
 {{- if .pool.dataClaim }}
 - name: data
-  persistentVolumeClaim: {claimName: {{ .pool.dataClaim }}, readOnly: true}
+  persistentVolumeClaim: {claimName: {{ .pool.dataClaim | quote }}, readOnly: true}
 {{- end }}
 {{- if .backend.kernelCache }}
 - name: {{ .pool.backend }}-cache
   {{- if or .pool.kernelCache.existingClaim .pool.kernelCache.size }}
   persistentVolumeClaim:
-    claimName: {{ default (include "devbench.cache.claim" .) .pool.kernelCache.existingClaim }}
+    claimName: {{ default (include "devbench.cache.claim" .) .pool.kernelCache.existingClaim | quote }}
   {{- else }}
   emptyDir: {}
   {{- end }}

@@ -3,7 +3,7 @@
 - name: HOME
   value: /tmp
 - name: DEVBENCH_BACKEND
-  value: {{ .backend.measured }}
+  value: {{ .backend.measured | quote }}
 - name: DEVBENCH_OUTPUT
   value: /results
 {{- if .pool.dataClaim }}
@@ -14,7 +14,7 @@
 - name: DEVBENCH_HOURLY_PRICE
   value: {{ .place.hourlyPrice | quote }}
 - name: DEVBENCH_CURRENCY
-  value: {{ .pool.currency }}
+  value: {{ .pool.currency | quote }}
 {{- end }}
 {{- with .root.Values.metrics }}
 {{- if .enabled }}
@@ -33,16 +33,16 @@
 - name: DEVBENCH_HUB_WAIT
   value: 15m # the pod keeps nothing that the hub has not received by then
 - name: DEVBENCH_POOL
-  value: {{ .name }}
+  value: {{ .name | quote }}
 - name: DEVBENCH_IMAGE
-  value: {{ .image }}
+  value: {{ .image | quote }}
 {{- with .pool.image.digest }}
 - name: DEVBENCH_IMAGE_DIGEST
-  value: {{ . }}
+  value: {{ . | quote }}
 {{- end }}
 {{- with .place.instanceType }}
 - name: DEVBENCH_INSTANCE_TYPE
-  value: {{ . }}
+  value: {{ . | quote }}
 {{- end }}
 - name: DEVBENCH_NODE
   valueFrom: {fieldRef: {fieldPath: spec.nodeName}}

@@ -43,6 +43,13 @@ null, and --reuse-values keeps the values of an older version of the chart. */}}
 {{- range $name, $pool := $values.pools -}}
 {{- with $pool.workloads }}{{ $_ := set $named (printf "pools.%s.workloads" $name) . }}{{ end -}}
 {{- end -}}
+{{- range $monitor := list "podMonitor" "serviceMonitor" -}}
+{{- with index $values.metrics $monitor -}}
+{{- if gt (int .timeoutSeconds) (int .intervalSeconds) -}}
+{{- fail (printf "metrics.%s.timeoutSeconds is %d, but it must be at most intervalSeconds, which is %d" $monitor (int .timeoutSeconds) (int .intervalSeconds)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $place, $workloads := $named -}}
 {{- range $workloads -}}
 {{- if not (has . $known) -}}

@@ -49,8 +49,8 @@ pool matches all terms, because the scheduler tries again only if a pod ends tha
 - topologyKey: kubernetes.io/os
   labelSelector:
     matchExpressions:
-      - {key: devbench/pool, operator: In, values: [{{ .name }}]}
-      - {key: devbench/run, operator: NotIn, values: [{{ .run }}]}
+      - {key: devbench/pool, operator: In, values: [{{ .name | quote }}]}
+      - {key: devbench/run, operator: NotIn, values: [{{ .run | quote }}]}
 {{- end -}}
 
 {{/* Find what a run has been created as, or decide what to create: set live and kind. A run keeps its kind if the cluster

@@ -16,7 +16,7 @@ than a workload's. Arguments: root, pool. */}}
     {{- if .inline }}
     name: {{ include "devbench.workload.inline.name" (dict "root" $.root "name" $name "inline" .inline) }}
     {{- else }}
-    name: {{ .configMap.name }}
+    name: {{ .configMap.name | quote }}
     items:
       - {key: {{ default (printf "%s.py" $name) .configMap.key | quote }}, path: {{ $name }}.py}
     {{- end }}
