@@ -109,9 +109,9 @@ class Pool(PodOptions):
         1,
         ge=1,
         description="Number of nodes to measure at the same time. Each workload runs this many times, so the "
-        "results show how much the nodes differ. Each result names its node. The chart does not assign runs to nodes: "
-        "if one node takes more than twice as long as another, the other one can run a workload twice. Requires "
-        "`exclusiveNode`.",
+        "results show how much the nodes differ. The history on the hub compares the nodes. The chart does not assign "
+        "runs to nodes: if one node takes more than twice as long as another, the other one can run a workload twice. "
+        "Requires `exclusiveNode`.",
     )
     workers: Sizes = Field(
         [],

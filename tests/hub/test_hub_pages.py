@@ -295,6 +295,20 @@ def test_a_history_shows_when_the_step_time_changed(hub: RunningHub) -> None:
     assert "/compare?baseline=h5&other=h6" in links(html)
 
 
+def test_a_history_of_several_nodes_tells_a_slow_node_from_the_others(hub: RunningHub) -> None:
+    for number in range(6):
+        node, slower = ("b", 1.5) if number % 2 else ("a", 1.0)
+        where = {"host": {"deployment": {"pool": "cpu", "node": node}}}
+        hub.send(measured(f"{number:02}", [0.1 * slower, 0.101 * slower, 0.099 * slower], environment=where))
+    (first, *_) = hub.get("/api/v1/results")["results"]
+    assert first["node"] == "b"
+    page = text(get_page(hub, f"/history/{first['comparison_key']}"))
+    assert "Step time by node, the fastest first" in page
+    assert re.search(r" a 100 ms 100 ms to 100 ms – 3 b 150 ms 150 ms to 150 ms \+50% 3 ", page), page
+    assert "05 b" in page
+    assert page.count("+50%") == 1, "each run is compared with the previous one on its node"
+
+
 def test_a_truncated_history_says_so(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(hub)
     key = hub.get("/api/v1/results?workload=slower&limit=1")["results"][0]["comparison_key"]

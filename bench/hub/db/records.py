@@ -56,6 +56,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "loop": spec.loop,
         "backend": short(spec.backend),
         "pool": pool(result.environment),
+        "node": _node(result),
         "tensorflow": _version(result),
         "devbench": short(result.devbench),
         "processes": len(result.samples),
@@ -116,6 +117,11 @@ def step_interval(row: Any) -> Interval | None:
     if row.step is None:
         return None
     return Interval(value=row.step, low=row.step_low, high=row.step_high, n=max(1, row.processes))
+
+
+def _node(result: Result) -> str | None:
+    node = result.environment.host.deployment.node
+    return short(node) if node else None
 
 
 def _version(result: Result) -> str | None:

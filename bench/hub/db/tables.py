@@ -63,6 +63,7 @@ RESULTS = Table(
     _text("loop"),
     _text("backend"),
     _text("pool"),
+    _text("node", nullable=True),
     _text("tensorflow", nullable=True),
     _text("devbench"),
     Column("processes", Integer, nullable=False),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +24,7 @@ MAX_ROWS = 200
 PARTNERS = 60
 """Maximum number of results of the same group that the name in the title is distinguished from."""
 
+NODE_HEADS = ("node", "step (median)", "fastest to slowest run", "vs. fastest node", "runs")
 COLUMN_HEADS = ("started (UTC)", "step", "vs. previous run", "processes", "status", "TensorFlow", "devbench", "id")
 
 
@@ -40,7 +43,10 @@ def page(connection: Connection, comparison_key: str, threshold: float) -> Page:
     changes = comparison_keys.change_points(rows, threshold)
     timed = [index for index, row in enumerate(rows) if row.step is not None and row.step > 0]
     last = rows[-1]
-    sections = [Section("Runs", (_table(rows, set(changes)),))]
+    nodes = {row.node for row in rows if row.node}
+    sections = [Section("Runs", (_table(rows, set(changes), bool(nodes)),))]
+    if len(nodes) > 1 and timed:
+        sections.insert(0, Section("Nodes", (_nodes(rows[index] for index in timed),)))
     if timed:
         sections.insert(0, Section("Step time", (_figure(rows, timed, changes),)))
     count = f"The newest {len(rows):,} runs" if truncated else numbers.count(len(rows), "run")
@@ -92,11 +98,41 @@ def _positive(bound: float | None) -> float | None:
     return bound if bound is not None and bound > 0 else None
 
 
-def _table(rows: Sequence[Any], changes: set[int]) -> Table:
+def _nodes(rows: Iterable[Any]) -> Table:
+    """Return a table of the nodes, the fastest first."""
+    steps: dict[str, list[float]] = {}
+    for row in rows:
+        steps.setdefault(row.node or "unknown", []).append(row.step)
+    by_speed = sorted(steps.items(), key=lambda item: statistics.median(item[1]))
+    fastest = statistics.median(by_speed[0][1])
+    table_rows = []
+    for node, times in by_speed:
+        median = statistics.median(times)
+        difference = numbers.signed_percent(relative_change(fastest, median)) if median > fastest else NONE
+        extremes = f"{numbers.time(min(times))} to {numbers.time(max(times))}"
+        table_rows.append(Row(node, (numbers.time(median), extremes, difference, str(len(times)))))
+    return Table("Step time by node, the fastest first", NODE_HEADS, tuple(table_rows))
+
+
+def _table(rows: Sequence[Any], changes: set[int], with_nodes: bool) -> Table:
+    previous = _previous(rows)
     newest = range(len(rows) - 1, max(-1, len(rows) - 1 - MAX_ROWS), -1)
     caption = f"The newest {MAX_ROWS} runs, newest first" if len(rows) > MAX_ROWS else "Runs, newest first"
-    table_rows = [_row(rows[index], rows[index - 1] if index else None, index in changes) for index in newest]
-    return Table(caption, COLUMN_HEADS, tuple(table_rows))
+    table_rows = []
+    for index in newest:
+        row = _row(rows[index], previous[index], index in changes)
+        table_rows.append(replace(row, cells=(*row.cells, rows[index].node or NONE)) if with_nodes else row)
+    return Table(caption, (*COLUMN_HEADS, "node") if with_nodes else COLUMN_HEADS, tuple(table_rows))
+
+
+def _previous(rows: Sequence[Any]) -> list[Any]:
+    """Return for each row the one before it on the same node. None for the first one of each node."""
+    latest: dict[str | None, Any] = {}
+    previous = []
+    for row in rows:
+        previous.append(latest.get(row.node))
+        latest[row.node] = row
+    return previous
 
 
 def _row(row: Any, previous: Any, changed: bool) -> Row:

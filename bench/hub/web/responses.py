@@ -45,6 +45,7 @@ class ResultSummary(BaseModel):
     loop: str
     backend: str
     pool: str
+    node: str | None = Field(description="Name of the node of the cluster.")
     tensorflow: str | None
     devbench: str
     processes: int
