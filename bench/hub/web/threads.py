@@ -51,9 +51,10 @@ ARRIVAL_SECONDS = 2.0
 WAIT = 30.0
 """Seconds that a request may wait for a thread."""
 
-MOST_WAITING: dict[ThreadKind, int] = {"read": 250, "chart": 120, "metrics": 10}
-"""Maximum number of requests of some kinds that wait for a thread. A request that waits holds a connection. The rest of
-the connections (`bench.hub.web.protocol`) is for writes and probes."""
+MOST_WAITING: dict[ThreadKind, int] = {"read": 250, "chart": 120, "metrics": 10, "probe": 10}
+"""Maximum number of requests of some kinds that wait for a thread. A request that waits holds a connection, and so does
+each event stream (`bench.hub.web.live`). The rest of the connections (`bench.hub.web.protocol`) is for writes and
+`/healthz`."""
 
 ARRIVAL: ContextVar[float] = ContextVar("ARRIVAL")
 """When the request of this thread arrived, by `time.monotonic`."""
