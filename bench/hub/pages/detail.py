@@ -12,7 +12,8 @@ from bench.analyse.analysis import Analysis
 from bench.hub.db import analyses, explanation_queries, records, result_queries, scaling_queries
 from bench.hub.db.names import names
 from bench.hub.pages import scaling as scaling_sections
-from bench.hub.pages.layout import Edit, Page, address, guarded, timestamp, with_charts
+from bench.hub.pages.charts import with_charts
+from bench.hub.pages.layout import Edit, Page, address, guarded, timestamp
 from bench.hub.problems import Problem, not_found
 from bench.render import numbers
 from bench.render.messages import Message

@@ -13,7 +13,8 @@ from sqlalchemy import Connection
 from bench.analyse.changepoints import level_changes, relative_change
 from bench.hub.db import comparison_keys, records, result_queries
 from bench.hub.db.names import names
-from bench.hub.pages.layout import NONE, Page, address, timestamp, with_charts
+from bench.hub.pages.charts import with_charts
+from bench.hub.pages.layout import NONE, Page, address, timestamp
 from bench.render import numbers
 from bench.render.charts import timeline
 from bench.render.report.document import Figure, Row, Section, Table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,10 +15,9 @@ from bench.hub.db import records
 from bench.hub.db.documents import FIGURE_ERRORS
 from bench.hub.problems import Problem
 from bench.render import numbers
-from bench.render.charts.vega_process import ChartNotDrawn
 from bench.render.messages import Message
 from bench.render.report import html
-from bench.render.report.document import Figure, Section, Table
+from bench.render.report.document import Section
 from bench.version import __version__
 
 STATIC = Path(__file__).parent / "static"
@@ -136,24 +135,6 @@ def guarded(make: Callable[[], T], fallback: T) -> T:
     except FIGURE_ERRORS as error:
         logging.getLogger("devbench.hub").warning("cannot show the figures of a document: %s", error)
         return fallback
-
-
-def with_charts(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return sections with their charts drawn. A message replaces a chart that cannot be drawn."""
-    return tuple(replace(section, content=tuple(map(_draw, section.content))) for section in sections)
-
-
-def _draw(part: Table | Figure | Message) -> Table | Figure | Message:
-    if not isinstance(part, Figure):
-        return part
-    try:
-        svg = guarded(part.draw, "")
-    except ChartNotDrawn as error:
-        logging.getLogger("devbench.hub").warning("chart not drawn: %s", error)
-        return Message("note", "The hub did not draw this chart, because it was busy. See the table.")
-    if not svg:
-        return Message("warning", "These figures cannot be drawn. See the table.")
-    return replace(part, draw=lambda: svg)
 
 
 def asset(name: str) -> tuple[bytes, str] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -10,15 +12,30 @@ from sse_starlette import EventSourceResponse
 
 from bench.hub.db import result_queries
 from bench.hub.db.result_queries import Filters
-from bench.hub.pages import detail, history, layout, lists, overview, runs
+from bench.hub.pages import charts, detail, history, layout, lists, overview, runs
 from bench.hub.problems import not_found
 from bench.hub.web.api import Cursor, Id, IdParameter
 from bench.hub.web.state import CurrentHub, require_read
-from bench.hub.web.threads import in_thread
+from bench.hub.web.threads import ARRIVAL, in_thread
 
 PAGES = APIRouter(dependencies=[Depends(require_read)], include_in_schema=False, default_response_class=HTMLResponse)
 ASSETS = APIRouter(include_in_schema=False)
 CACHE_FOREVER = "public, max-age=31536000, immutable"
+
+CHART_SECONDS = 10.0
+"""Seconds after the arrival of a request in which its page may begin to draw charts. If the charts of a page take long,
+the pages that wait for its thread have no charts. They do not wait until they are refused."""
+
+
+def _with_charts(make: Callable[..., str]) -> Callable[..., Awaitable[str]]:
+    """Decorate a route with a parameter `hub` that makes a page with charts: it runs in a thread for such pages."""
+
+    @wraps(make)
+    def make_in_time(**arguments: Any) -> str:
+        charts.BEGIN_UNTIL.set(ARRIVAL.get() + CHART_SECONDS)
+        return make(**arguments)
+
+    return in_thread("chart")(make_in_time)
 
 
 @PAGES.get("/")
@@ -42,7 +59,7 @@ def show_results(hub: CurrentHub, filters: Annotated[Filters, Query()]) -> str:
 
 
 @PAGES.get("/results/{id}")
-@in_thread("chart")
+@_with_charts
 def show_result(id: Id, hub: CurrentHub) -> str:  # noqa: A002 - the path's parameter
     """Show a result."""
     with hub.database.read() as connection:
@@ -50,7 +67,7 @@ def show_result(id: Id, hub: CurrentHub) -> str:  # noqa: A002 - the path's para
 
 
 @PAGES.get("/compare")
-@in_thread("chart")
+@_with_charts
 def show_comparison(hub: CurrentHub, baseline: IdParameter, other: IdParameter) -> str:
     """Show a comparison of two results."""
     with hub.database.read() as connection:
@@ -59,7 +76,7 @@ def show_comparison(hub: CurrentHub, baseline: IdParameter, other: IdParameter) 
 
 
 @PAGES.get("/history/{comparison_key}")
-@in_thread("chart")
+@_with_charts
 def show_history(comparison_key: Id, hub: CurrentHub) -> str:
     """Show the history of a comparison key."""
     with hub.database.read() as connection:
@@ -67,7 +84,7 @@ def show_history(comparison_key: Id, hub: CurrentHub) -> str:
 
 
 @PAGES.get("/sweeps/{id}")
-@in_thread("chart")
+@_with_charts
 def show_sweep(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show a sweep."""
     with hub.database.read() as connection:
@@ -75,7 +92,7 @@ def show_sweep(id: Id, hub: CurrentHub) -> str:  # noqa: A002
 
 
 @PAGES.get("/scaling/{id}")
-@in_thread("chart")
+@_with_charts
 def show_scaling(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show a scaling study."""
     with hub.database.read() as connection:
@@ -91,7 +108,7 @@ def show_explanations(hub: CurrentHub, cursor: Cursor = None) -> str:
 
 
 @PAGES.get("/explanations/{id}")
-@in_thread("chart")
+@_with_charts
 def show_explanation(id: Id, hub: CurrentHub) -> str:  # noqa: A002
     """Show an explanation."""
     with hub.database.read() as connection:
