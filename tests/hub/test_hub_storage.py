@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import shutil
 import signal
 import sqlite3
@@ -22,13 +20,12 @@ import pytest
 from hubs import HubProcess, RunningHub
 from sqlalchemy import Connection, text
 from synthetic import explanation, ladder_results, measured
-from test_hub_runs import run, send
+from test_hub_runs import run
 
 from bench.config.hub_settings import HubSettings
 from bench.errors import DataError, UsageError
 from bench.hub.db import (
     comparisons,
-    edits,
     exchange,
     explanation_queries,
     records,
@@ -40,7 +37,7 @@ from bench.hub.db import (
 from bench.hub.db.database import Database, database_url
 from bench.hub.db.sqlite_file import DatabaseReplaced
 from bench.hub.db.tables import METADATA
-from bench.model.result import SCHEMA_VERSION, Result
+from bench.model.result import Result
 
 pytestmark = pytest.mark.once
 
@@ -99,6 +96,21 @@ def test_an_unusable_database_is_reported_with_a_hint(tmp_path: Path) -> None:
         Database(str(tmp_path / "no folder" / "hub.db"))
     with pytest.raises(UsageError, match="mysql"):
         database_url("mysql://x/y")
+    for name, message in (
+        ("sqlite+aiosqlite:///x", r"does not support sqlite\+aiosqlite"),
+        ("sqlite+no:///x", r"does not support sqlite\+no"),
+        ("sqlite:///x?timeout=abc", "unknown parameter 'timeout'"),
+        ("sqlite:///file:x?mode=ro&uri=abc", "for --database: "),
+    ):
+        with pytest.raises(UsageError, match=message):
+            Database(name)
+    url = Database(f"sqlite:///file:{tmp_path}/url.db?mode=rwc&uri=true")
+    url.upgrade()
+    url.close()
+    assert (tmp_path / "url.db").exists()
+    assert not Path("file:").exists()
+    assert database_url("sqlite+pysqlite:///x") == "sqlite+pysqlite:///x"
+    assert database_url("sqlite:///file:x?mode=ro&uri=true") == "sqlite:///file:x?mode=ro&uri=true"
     (tmp_path / "file").write_text("no database", encoding="utf-8")
     with pytest.raises(UsageError, match="cannot use the hub's database"):
         Database(str(tmp_path / "file")).upgrade()
@@ -350,117 +362,6 @@ def test_an_unreadable_cached_comparison_is_replaced(hub: RunningHub) -> None:
         connection.execute(text("UPDATE results SET stamp = stamp + 1"))  # otherwise the page is not rendered again
     response = hub.request("GET", "/")
     assert (response.status, response.data) == (200, page)
-
-
-@pytest.mark.parametrize("name", ["everything.jsonl", "everything.jsonl.gz"])
-def test_an_export_moves_everything_to_another_hub_and_back(hub: RunningHub, tmp_path: Path, name: str) -> None:
-    for n in range(5):
-        hub.send(measured(str(n), [0.1, 0.2], workload="é\x00<b>"))
-    send(hub, run("active"))
-    send(hub, run("ended", state="interrupted", reason="why"))
-    hub.put("/api/v1/explanations/why", explanation(ladder_results()).model_dump_json().encode())
-    file = tmp_path / name
-    assert exchange.export_to(hub.database, file) == 8
-    other = Database(str(tmp_path / "other.db"))
-    other.upgrade()
-    assert [exchange.import_from(other, file), exchange.import_from(other, file)] == [8, 8]
-    second_file = tmp_path / f"again-{name}"
-    exchange.export_to(other, second_file)
-    opener = gzip.open if name.endswith(".gz") else open
-    with opener(file, "rt", encoding="utf-8") as first, opener(second_file, "rt", encoding="utf-8") as second:
-        assert first.read() == second.read()
-    other.close()
-
-
-def test_an_import_does_not_replace_later_states(database: Database, tmp_path: Path) -> None:
-    older = explanation(ladder_results())
-    newer = older.model_copy(update={"label": "newer"})
-    writes.put_explanation(database, older, older.model_dump_json().encode())
-    writes.put_run(database, run("r"), received=1_000_000)
-    exchange.export_to(database, tmp_path / "all.jsonl")
-    writes.put_explanation(database, newer, newer.model_dump_json().encode())
-    writes.put_run(database, run("r"), received=2_000_000)
-    assert exchange.import_from(database, tmp_path / "all.jsonl") == 2
-    with database.read() as connection:
-        assert explanation_queries.explanation(connection, older.id).label == "newer"
-        assert run_queries.run(connection, "r", 0).last_seen == 2_000_000
-
-
-def test_an_import_annotates_a_result_that_the_hub_already_has(database: Database, tmp_path: Path) -> None:
-    put(database, measured("1", [0.1]), 1)
-    edits.annotate(database, "1", edits.Annotations(tags=["nightly"], note="before the upgrade"))
-    exchange.export_to(database, tmp_path / "all.jsonl")
-    edits.annotate(database, "1", edits.Annotations(tags=[], note=""))
-    exchange.import_from(database, tmp_path / "all.jsonl")
-    with database.read() as connection:
-        row = result_queries.result_row(connection, "1")
-    assert (row.tags.split(), row.note) == (["nightly"], "before the upgrade")
-
-
-def test_an_import_skips_a_result_that_differs_from_the_stored_one(database: Database, tmp_path: Path) -> None:
-    for name, seconds in (("1", 0.1), ("2", 0.2)):
-        result = measured(name, [seconds])
-        writes.put_result(database, result, result.model_dump_json().encode())
-    exchange.export_to(database, tmp_path / "all.jsonl")
-    text = (tmp_path / "all.jsonl").read_text(encoding="utf-8").replace('\\"pid\\":4001', '\\"pid\\":4999')
-    (tmp_path / "all.jsonl").write_text(text, encoding="utf-8")
-    assert exchange.import_from(database, tmp_path / "all.jsonl") == 2
-    with database.read() as connection:
-        assert result_queries.result(connection, "1").samples[0].pid == 4001
-
-
-def test_importing_a_result_of_an_older_devbench_says_that_it_is_too_old(database: Database, tmp_path: Path) -> None:
-    for n in range(2):
-        put(database, measured(str(n), [0.1]))
-    file = tmp_path / "all.jsonl"
-    exchange.export_to(database, file)
-    current, older = f'\\"schema_version\\":{SCHEMA_VERSION}', '\\"schema_version\\":1'
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    file.write_text("".join([*lines[:2], lines[2].replace(current, older), *lines[3:]]), encoding="utf-8")
-    other = Database(str(tmp_path / "other.db"))
-    other.upgrade()
-    with pytest.raises(DataError, match="line 3: the result is too old: it has schema version 1") as caught:
-        exchange.import_from(other, file)
-    assert "Measure again" in caught.value.hint
-    assert names(other) == ["0"]
-    other.close()
-
-
-@pytest.mark.parametrize("received", [999999999999999999, -1, 2**63, 1.5, True, None, "1"])
-def test_importing_an_impossible_time_of_receipt_fails(database: Database, tmp_path: Path, received: Any) -> None:
-    put(database, measured("1", [0.1]), 1_000_000)
-    file = tmp_path / "all.jsonl"
-    exchange.export_to(database, file)
-    file.write_text(file.read_text(encoding="utf-8").replace("1000000}", f"{json.dumps(received)}}}"), encoding="utf-8")
-    other = Database(str(tmp_path / "other.db"))
-    other.upgrade()
-    with pytest.raises(DataError, match="line 2: invalid time of receipt"):
-        exchange.import_from(other, file)
-    other.close()
-
-
-def test_importing_a_damaged_file_fails_and_keeps_what_came_before(database: Database, tmp_path: Path) -> None:
-    for n in range(3):
-        put(database, measured(str(n), [0.1]))
-    file, cut = tmp_path / "all.jsonl", tmp_path / "cut.jsonl"
-    exchange.export_to(database, file)
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    other = Database(str(tmp_path / "other.db"))
-    other.upgrade()
-    for text_, message in (
-        ("".join(lines[:-1]), "truncated"),
-        ("".join(lines[:2]) + lines[2][:50], "truncated"),
-        ("".join([*lines[:2], lines[-1]]), "truncated"),
-        ("{}\n", "not an export"),
-        ("", "truncated"),
-        (json.dumps({exchange.FORMAT_KEY: 2}) + "\n", "newer version of devbench"),
-        (lines[0] + json.dumps({"result": "{}", "received": 1}) + "\n", "line 2: invalid result"),
-    ):
-        cut.write_text(text_, encoding="utf-8")
-        with pytest.raises(DataError, match=message):
-            exchange.import_from(other, cut)
-    assert sorted(names(other)) == ["0", "1", "2"]
-    other.close()
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from bench.errors import DataError, UsageError
 from bench.hub.db.sqlite_file import SqliteFile
@@ -25,6 +25,12 @@ from bench.hub.db.sqlite_file import SqliteFile
 MIGRATIONS = Path(__file__).with_name("migrations")
 TIMEOUT = 30
 """Seconds to wait for another writer, or for a free connection."""
+
+SQLITE_DRIVERS = ("sqlite", "sqlite+pysqlite")
+"""Names of Python's own driver in SQLAlchemy's URLs. Others need packages, and an event loop."""
+
+SQLITE_PARAMETERS = frozenset({"cache", "immutable", "mode", "modeof", "nolock", "psow", "uri", "vfs"})
+"""Parameters of SQLite's URLs, and `uri`, which makes SQLAlchemy pass them on. The hub sets the driver's parameters."""
 
 UPGRADE_LOCK = 0x6465_7662
 """PostgreSQL's advisory lock that is held while the tables are upgraded."""
@@ -137,10 +143,10 @@ class Database:
                 "Upgrade devbench, or choose another database with --database.",
             ) from None
         except DBAPIError as error:
-            raise _unusable(self.engine.url.render_as_string(), error) from None
-        path = self.engine.url.database
-        if self.sqlite and self._file is None and path and not path.startswith("file:"):  # which SQLite takes as a URL
-            self._file = SqliteFile(Path(path))
+            raise cannot_use(self, error) from None
+        path = _path(self.engine.url)
+        if self.sqlite and self._file is None and path is not None:
+            self._file = SqliteFile(path)
 
     def close(self) -> None:
         """Close all connections. The file of SQLite then holds everything."""
@@ -166,6 +172,15 @@ def database_url(name: str) -> str:
     if url.get_backend_name() == "sqlite":
         if url.database in (None, "", ":memory:"):
             raise UsageError(f"invalid value '{name}' for --database: it names no file", "Use a file's path.")
+        if url.drivername not in SQLITE_DRIVERS:
+            raise UsageError(f"the hub does not support {url.drivername}", "Use a file's path.")
+        if unknown := sorted(set(url.query) - SQLITE_PARAMETERS):
+            hint = f"SQLite's parameters are {', '.join(sorted(SQLITE_PARAMETERS))}."
+            raise UsageError(f"invalid value '{name}' for --database: unknown parameter '{unknown[0]}'", hint)
+        try:
+            url.get_dialect()().create_connect_args(url)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"invalid value '{name}' for --database: {error}", "Use a file's path.") from None
         return name
     raise UsageError(f"the hub does not support {url.get_backend_name()}", "Use SQLite or PostgreSQL.")
 
@@ -176,21 +191,21 @@ def is_disk_full(error: Exception) -> bool:
     return "disk is full" in str(cause) or getattr(cause, "sqlstate", None) == "53100"
 
 
-def _unusable(url: str, error: DBAPIError) -> UsageError:
-    cause = " ".join(str(error.orig).split())
-    return UsageError(
-        f"cannot use the hub's database {url}: {cause}", "Set --database to a file's path or postgresql://…."
-    )
+def cannot_use(database: Database, error: SQLAlchemyError) -> UsageError:
+    """Return what a command says after an error of its database."""
+    cause = " ".join(str(getattr(error, "orig", None) or error).split())
+    hint = "Free some space there." if is_disk_full(error) else "Set --database to a file's path or postgresql://…."
+    return UsageError(f"cannot use the hub's database {database.engine.url.render_as_string()}: {cause}", hint)
 
 
 def _engine(name: str) -> Engine:
     url = database_url(name)
     if not url.startswith("sqlite"):
         return create_engine(url, pool_size=10, max_overflow=10, pool_timeout=TIMEOUT, pool_pre_ping=True)
-    path = make_url(url).database
-    if path:
+    path = _path(make_url(url))
+    if path is not None:
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(
                 f"cannot make the folder of the hub's database {path}: {error.strerror}", "Choose another --database."
@@ -199,6 +214,11 @@ def _engine(name: str) -> Engine:
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _path(url: URL) -> Path | None:
+    """Return the file that an SQLite URL names; None if SQLite takes the name as a URL of its own."""
+    return Path(url.database) if url.database and not url.database.startswith("file:") else None
 
 
 def _configure(connection: Any, record: Any) -> None:

@@ -5,6 +5,7 @@ The schema version is checked first: otherwise a document of another version wou
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from datetime import datetime, timezone
@@ -51,35 +52,47 @@ _DIGITS_TO_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def result(body: bytes) -> Result:
+def result(body: bytes, long_texts: bool = False) -> Result:
     """Parse a result.
+
+    Args:
+        body: the document.
+        long_texts: accept texts longer than `LONGEST`, as a hub of an older version did.
 
     Raises:
         Problem: the document is invalid or has another schema version.
     """
-    parsed = _parse(body, Result)
+    parsed = _parse(body, Result, long_texts)
     _check_time("result", "created", parsed.created)
     return parsed
 
 
-def run(body: bytes) -> RunState:
+def run(body: bytes, long_texts: bool = False) -> RunState:
     """Parse the state of a run.
+
+    Args:
+        body: the document.
+        long_texts: as for `result`.
 
     Raises:
         Problem: the document is invalid or has another schema version.
     """
-    parsed = _parse(body, RunState)
+    parsed = _parse(body, RunState, long_texts)
     _check_time("run", "started", parsed.started)
     return parsed
 
 
-def explanation(body: bytes) -> Explanation:
+def explanation(body: bytes, long_texts: bool = False) -> Explanation:
     """Parse an explanation.
+
+    Args:
+        body: the document.
+        long_texts: as for `result`.
 
     Raises:
         Problem: the document is invalid or has another schema version.
     """
-    return _parse(body, Explanation)
+    return _parse(body, Explanation, long_texts)
 
 
 def stored(body: bytes | str, model: type[Model]) -> Model:
@@ -115,9 +128,10 @@ def _check_time(kind: str, field: str, time: datetime) -> None:
         raise _invalid(kind, field, "the time must lie between 1970 and 9999")
 
 
-def _parse(body: bytes, model: type[Model]) -> Model:
+def _parse(body: bytes, model: type[Model], long_texts: bool) -> Model:
     """Parse a document in one pass if it is valid, which is fastest. Otherwise, use steps that find what is wrong."""
-    needs_steps = any(word in body for word in _NOT_JSON) or _may_overflow(body) or _may_be_long(body)
+    needs_steps = any(word in body for word in _NOT_JSON) or _may_overflow(body)
+    needs_steps = needs_steps or (not long_texts and _may_be_long(body))
     if _HAS_VERSION.search(body) and not needs_steps:
         try:
             parsed = model.model_validate_json(body)
@@ -126,7 +140,7 @@ def _parse(body: bytes, model: type[Model]) -> Model:
         else:
             if getattr(parsed, "schema_version", None) == KINDS[model][1]:
                 return parsed
-    return _parse_in_steps(body, model)
+    return _parse_in_steps(body, model, long_texts)
 
 
 def _may_overflow(body: bytes) -> bool:
@@ -144,7 +158,7 @@ def _may_be_long(body: bytes) -> bool:
     return max(map(len, without_escapes.split(b'"')[1::2]), default=0) > LONGEST
 
 
-def _parse_in_steps(body: bytes, model: type[Model]) -> Model:
+def _parse_in_steps(body: bytes, model: type[Model], long_texts: bool = False) -> Model:
     kind, _ = KINDS[model]
     try:
         document: Any = from_json(body, allow_inf_nan=False)
@@ -152,7 +166,7 @@ def _parse_in_steps(body: bytes, model: type[Model]) -> Model:
         raise Problem(400, "not-json", f"the body is not valid JSON: {error}") from None
     if not isinstance(document, dict):
         raise _invalid(kind, "", "it is not a JSON object")
-    _check_values(kind, document)
+    _check_values(kind, document, math.inf if long_texts else LONGEST)
     _check_version(document.get("schema_version"), model)
     try:
         return model.model_validate(document)
@@ -163,7 +177,7 @@ def _parse_in_steps(body: bytes, model: type[Model]) -> Model:
         raise _invalid(kind, "", "it is nested too deeply") from None
 
 
-def _check_values(kind: str, document: dict[str, Any]) -> None:
+def _check_values(kind: str, document: dict[str, Any], longest: float) -> None:
     """Check that all numbers of a document fit into a float, and that no text is too long.
 
     Raises:
@@ -172,7 +186,7 @@ def _check_values(kind: str, document: dict[str, Any]) -> None:
     queue: list[tuple[str, Any]] = list(document.items())
     while queue:
         field, item = queue.pop()
-        if len(field) > LONGEST or (isinstance(item, str) and len(item) > LONGEST):
+        if len(field) > longest or (isinstance(item, str) and len(item) > longest):
             raise _invalid(kind, field[:100], f"a text has more than {LONGEST:,} characters")
         if isinstance(item, dict):
             queue += item.items()

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, case, func, or_, select
 
-from bench.hub.db import documents
 from bench.hub.db.paging import ListPage, decode, encode
+from bench.hub.db.stored_runs import stored_run
 from bench.hub.db.tables import RUNS
 from bench.hub.problems import not_found
 from bench.model.run_state import RunState
@@ -88,4 +88,4 @@ def run_counts(connection: Connection, now: int) -> dict[str, int]:
 
 def _stored_run(row: Row[Any], now: int) -> StoredRun:
     state = "lost" if row.state == "running" and row.deadline < now else row.state
-    return StoredRun(documents.stored(row.document, RunState), state, row.last_seen)
+    return StoredRun(stored_run(row), state, row.last_seen)

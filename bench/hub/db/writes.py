@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from bench.hub.db import precedence, records
 from bench.hub.db.database import Database
+from bench.hub.db.stored_runs import stored_run
 from bench.hub.db.tables import DELETED, DOCUMENTS, EXPLANATIONS, RESULTS, RUNS
 from bench.hub.problems import Problem
 from bench.model.explanation import Explanation
@@ -92,14 +93,15 @@ def _unless_deleted(connection: Connection, row: dict[str, Any], document: dict[
     return "created"
 
 
-def put_run(database: Database, run: RunState, received: int | None = None) -> WriteOutcome:
+def put_run(database: Database, run: RunState, received: int | None = None, *, imported: bool = False) -> WriteOutcome:
     """Store the state of a run: its start, a heartbeat, or its end.
 
     Args:
         database: where to store it.
         run: the state.
-        received: when it arrived, in microseconds since 1970. Default: now. An import sets it. An imported state does
-            not replace a running state of the same rank that arrived later.
+        received: when it arrived, in microseconds since 1970. Default: now.
+        imported: whether another hub received it. Then it does not replace a running state of the same rank: only the
+            clocks of both hubs could tell which is later.
     """
     last_seen = received if received is not None else records.now()
     ended = run.state != "running"
@@ -113,7 +115,7 @@ def put_run(database: Database, run: RunState, received: int | None = None) -> W
         "deadline": last_seen + int(MISSED_HEARTBEATS * run.heartbeat_seconds * 1e6),
         "document": run.model_dump_json(),
     }
-    return database.transact(partial(_put_run, row=row, run=run, imported=received is not None))
+    return database.transact(partial(_put_run, row=row, run=run, imported=imported))
 
 
 def _put_run(connection: Connection, row: dict[str, Any], run: RunState, imported: bool) -> WriteOutcome:
@@ -127,9 +129,7 @@ def _put_run(connection: Connection, row: dict[str, Any], run: RunState, importe
     same_rank = RUNS.c.precedence == row["precedence"]
     if run.state in ("finished", "failed") and not run.observed:  # says more than an interruption that the watcher saw
         replaced = or_(replaced, and_(same_rank, RUNS.c.state == "interrupted", RUNS.c.document != row["document"]))
-    if not ended:
-        if imported:
-            same_rank = and_(same_rank, RUNS.c.last_seen <= row["last_seen"])
+    if not ended and not imported:
         replaced = or_(replaced, same_rank)
     if connection.execute(update(RUNS).where(and_(same_id, replaced)).values(row)).rowcount:
         return "updated"
@@ -150,7 +150,7 @@ def _end_observed(connection: Connection, row: dict[str, Any], run: RunState) ->
     stored = connection.execute(select(RUNS).where(same_id).with_for_update()).one()
     if stored.attempt != run.attempt or stored.state not in ("running", "interrupted"):
         return False
-    last_message = RunState.model_validate_json(stored.document)
+    last_message = stored_run(stored)
     if last_message.observed:  # the run itself has sent nothing
         return False
     ended = last_message.model_copy(
@@ -172,7 +172,7 @@ def put_explanation(
         explanation: the parsed document.
         body: the document as it was sent.
         received: when it arrived, in microseconds since 1970. Default: now. An import sets it. An imported explanation
-            does not replace one that arrived later.
+            does not replace one that arrived later by the clocks of the hubs that received them.
     """
     document = json.dumps(json.loads(body))
     row = {
