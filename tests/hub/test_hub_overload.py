@@ -102,6 +102,7 @@ def test_pages_that_wait_for_their_charts_delay_neither_probes_nor_lists_nor_wri
 def test_requests_that_wait_leave_connections_to_probes_and_writes(
     hub: RunningHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert set(threads.MOST_WAITING) == set(THREADS) - {"write"}  # a write needs a token
     held = sum(threads.MOST_WAITING.values()) + sum(THREADS.values()) + live.MAXIMUM
     assert held < CONNECTIONS - 50
     monkeypatch.setitem(threads.MOST_WAITING, "chart", 5)
