@@ -36,7 +36,7 @@ def in_parts(app: ASGIApp, hold: Callable[[int], bool], end: Callable[[], None])
             body: bytes = message.get("body", b"")
             starts = message["type"] == "http.response.start"
             if starts:
-                announced = int(Headers(raw=message["headers"]).get("content-length", "0"))
+                announced = int(Headers(raw=message.get("headers", [])).get("content-length", "0"))
             waiting = max(announced, len(body))
             if starts and not hold(waiting):
                 refused = True
