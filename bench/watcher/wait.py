@@ -113,12 +113,18 @@ def wait(jobs: Mapping[str, Sequence[str]], get: Get, seconds: float, log: Calla
 
 
 def _runs(prefix: str, get: Get) -> list[Any]:
-    """Return all runs whose ids have a prefix, page by page."""
+    """Return all runs whose ids have a prefix, page by page.
+
+    Raises:
+        HubUnavailable: something else than a hub answered, such as a proxy.
+    """
     path = f"/api/v1/runs?limit={PAGE}&prefix={prefix}"
-    page = get(path)
-    runs = list(page["runs"])
+    runs: list[Any] = []
+    page: dict[str, Any] = {"next": ""}
     while page["next"] is not None:
-        page = get(f"{path}&cursor={page['next']}")
+        page = get(f"{path}&cursor={page['next']}" if page["next"] else path)
+        if not isinstance(page.get("runs"), list) or "next" not in page:
+            raise HubUnavailable("the address of the hub answered, but with no list of runs")
         runs += page["runs"]
     return runs
 

@@ -79,6 +79,12 @@ def test_the_latest_job_of_each_name_counts_and_all_pages_are_read() -> None:
     assert outcomes({"a": ["x"]}, Hub(run("ab.u.0")))[0].text.startswith("missing")
 
 
+def test_the_wait_goes_on_and_says_why_if_something_else_than_a_hub_answers() -> None:
+    with pytest.raises(RunFailed) as failed:
+        wait({"a": ["cifar"]}, lambda path: {"detail": "log in"}, 0.0, lambda line: None)
+    assert "the address of the hub answered, but with no list of runs" in failed.value.hint
+
+
 def test_the_wait_ends_when_all_runs_have_ended_and_each_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.watcher.wait.PAUSE", 0.0)
     logged: list[str] = []
