@@ -37,7 +37,7 @@ HEAD = """\
 #   Your own node labels:     pools: {own: {backend: cuda, preset: none, nodeSelector: {example.org/gpu: h100}}}
 #   A partition of a GPU:     pools: {mig: {backend: cuda, preset: none, gpuResource: nvidia.com/mig-1g.5gb,
 #                               nodeSelector: {nvidia.com/mig.strategy: mixed}, allowSharedGpu: true,
-#                               tolerations: [{key: nvidia.com/gpu, operator: Exists}]}}
+#                               tolerations: [{operator: Exists}]}}
 #   OpenShift:                security: {runAsUser: null, runAsGroup: null, fsGroup: null}
 #   Argo CD:                  hub: {auth: {existingSecret: devbench-token}}
 #   Flux:                     runNow: false, so that it does not wait for the runs. Start them with schedule.cron.
