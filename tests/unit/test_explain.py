@@ -557,6 +557,15 @@ def test_the_headline_does_not_name_a_finding_in_place_of_a_what_if_with_its_nam
     assert "Slow input takes" not in sentences.headline(document)
 
 
+def test_the_headline_names_computing_if_the_answer_begins_with_it() -> None:
+    parts, rest_share, _ = ladder([level("step", 0.01, 0.02), level("fused", 0.006, 0.02)])
+    change = ProgramChange(kind="computing", name="computing", cause="Computing.", share=0.6, gains=[], fix="")
+    document = explained(parts=parts, rest_share=rest_share, lowest_level="fused", gains=[], fastest=None)
+    assert "computing" not in sentences.headline(document)
+    document.answer = [change]
+    assert "a step takes 10.0 ms. 60% of it is computing. 40% of it is " in sentences.headline(document)
+
+
 def test_the_headline_says_that_no_known_bottleneck_was_found() -> None:
     parts, rest_share, _ = ladder([level("step", 0.01, 0.02), level("resident", 0.01, 0.02)])
     same = gains(level("step", 0.01), {WhatIf("with XLA", "--xla on"): level("fused", 0.01)}, 0.02)

@@ -40,13 +40,14 @@ OWN_STEP: dict[CallKind, str] = {
 
 
 def headline(explanation: Explanation) -> str:
-    """Return the step time and the largest part of the step."""
+    """Return the step time and what takes most of it. Computing is only named if it comes first in the answer."""
     step = f"{explanation.label}: a step takes {numbers.time(explanation.step_seconds)}."
     part, unclear = explanation.largest_part, explanation.unassigned_share
+    largest = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."] if part is not None else []
     if explanation.steps_are_minor:
         sentences = []
     elif part is not None and part.share.value > NOTABLE:
-        sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."]
+        sentences = [_rest_sentence(explanation), *largest] if _computing_is_first(explanation) else largest
     elif unclear > NOTABLE and (cause := _first_cause(explanation)):
         sentences = [f"{_capital(cause.cause)} takes up to {cause.share:.0%} of it."]
     elif unclear > NOTABLE:
@@ -61,6 +62,11 @@ def headline(explanation: Explanation) -> str:
     if not explanation.answer and not elsewhere and unclear <= NOTABLE:
         sentences.append(_nothing_found(explanation))
     return " ".join([step, *sentences])
+
+
+def _computing_is_first(explanation: Explanation) -> bool:
+    """Return whether the answer begins with a faster way to compute."""
+    return bool(explanation.answer) and explanation.answer[0].name == "computing"
 
 
 def _first_cause(explanation: Explanation) -> Finding | None:
