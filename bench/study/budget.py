@@ -143,11 +143,18 @@ class TimeBudget:
     def _levels_that_fit(self, levels: int, share: float) -> int:
         return next((count for count in range(levels, 0, -1) if self.fits(count, FEWEST_TRIALS, share)), 0)
 
+    def announcement(self) -> str:
+        """Return how long the explanation takes, before anything is known of the program, in sentences."""
+        limit = numbers.whole_seconds(self.limit).removesuffix(" 0 s")
+        return (
+            f"The explanation takes at most about {limit} (--max-time). It begins with one process, to see how long a "
+            "process takes."
+        )
+
     def estimate(self, levels: int) -> str:
-        """Return how long the explanation takes, in a sentence."""
+        """Return how long a trial takes, in a sentence."""
         ladder = numbers.time(levels * self.worker_seconds)
         return (
             f"One process takes about {numbers.time(self.worker_seconds)}, so a trial of "
-            f"{numbers.count(levels, 'loop')} takes about {ladder}. The explanation takes at most about "
-            f"{numbers.whole_seconds(self.limit)} (--max-time)."
+            f"{numbers.count(levels, 'loop')} takes about {ladder}."
         )

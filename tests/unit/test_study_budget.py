@@ -119,14 +119,16 @@ def test_a_limit_that_is_too_short_for_two_processes_ends_with_what_the_first_on
 
 
 @pytest.mark.usefixtures("faked")
-def test_the_time_of_an_explanation_is_estimated_after_its_first_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_is_announced_before_the_first_process_and_an_estimate_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     study = slow_study(monkeypatch, max_time="10m")
     said: list[str] = []
     monkeypatch.setattr(study.recorder, "tell", lambda line: said.append(f"{len(Slow.sessions)} {line}"))
     study.run()
-    (estimate,) = [line for line in said if "so far" not in line]
+    limit, estimate = [line for line in said if "so far" not in line]
+    assert limit.startswith("0 The explanation takes at most about 10 min (--max-time).")
     assert estimate.startswith("1 One process takes about 10")
-    assert "at most about 10 min" in estimate
 
 
 @pytest.mark.usefixtures("faked")
