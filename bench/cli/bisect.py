@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from bench import registry
+from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.measure import PROGRAM, measure
 from bench.cli.options import with_settings
@@ -72,7 +73,10 @@ def _show(bisection: Bisection, interruption: Interrupted | None, settings: RunS
     if not settings.json:
         typer.echo(text(bisection), nl=False)
     announce(f"results: {settings.output}")
-    return conclude({"bisection": as_json(bisection)} if settings.json else None, interruption)
+    code = conclude({"bisection": as_json(bisection)} if settings.json else None, interruption)
+    if interruption is None and not settings.json:
+        next_steps.show([next_steps.report(settings.output)])
+    return code
 
 
 command = build(with_settings(bisect), "bisect")

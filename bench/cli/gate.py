@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.cli import next_steps
 from bench.cli.command import announce, as_json, build, conclude
 from bench.cli.compare import gate_error
 from bench.cli.measure import measure
@@ -63,7 +64,7 @@ def gate(
     measure(
         raced,
         lambda recorder: api.gate(program, base, raced, recorder, explain_slower=explain),
-        lambda outcome, interruption: _show(outcome, interruption, raced, base, path),
+        lambda outcome, interruption: _show(outcome, interruption, raced, program, base, path),
     )
 
 
@@ -76,7 +77,12 @@ def _require_writable(path: Path) -> None:
 
 
 def _show(
-    outcome: Outcome, interruption: Interrupted | None, settings: RunSettings, base: str, path: Path | None
+    outcome: Outcome,
+    interruption: Interrupted | None,
+    settings: RunSettings,
+    program: Path,
+    base: str,
+    path: Path | None,
 ) -> int:
     """Show the verdict and write the summary. Return the exit code."""
     from bench.render.terminal import comparison as terminal
@@ -92,7 +98,22 @@ def _show(
         _append(path, outcome, error, settings)
     announce(f"results: {settings.output}")
     document = {"comparisons": [as_json(comparison) for comparison in outcome.comparisons]} if settings.json else None
-    return conclude(document, error)
+    code = conclude(document, error)
+    if allowed and interruption is None and not settings.json:
+        steps = [next_steps.report(settings.output)]
+        if isinstance(error, SlowerThanAllowed):
+            head = outcome.results[-1].spec
+            steps = next_steps.after_slow_down(head, str(program), _branch_point(program, base), settings) + steps
+        next_steps.show(steps)
+    return code
+
+
+def _branch_point(program: Path, base: str) -> str:
+    """Return the start of the id of the commit that the head was compared with."""
+    from bench.study import checkout
+
+    root = checkout.root_of(program)
+    return checkout.branch_point(root, checkout.commit_of(root, base), checkout.commit_of(root, "HEAD"))[:12]
 
 
 def _failure(outcome: Outcome, base: str) -> DevbenchError | None:

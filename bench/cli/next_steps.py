@@ -52,6 +52,21 @@ def after_measuring(results: Sequence[Result], workload: str, settings: RunSetti
     return commands
 
 
+def after_slow_down(head: Spec, program: str, base: str, settings: RunSettings) -> list[tuple[str, str]]:
+    """Return the commands to run after a gate that found a slow-down, each with its purpose.
+
+    Args:
+        head: The spec of the slower commit.
+        program: The program, as the user named it.
+        base: The commit that it was compared with.
+        settings: The settings of the gate.
+    """
+    backend = ["--backend", head.backend] if head.backend != backends.reference() else []
+    bisect = _command("bisect", head, program, settings, ["--good", base, "--bad", "HEAD", *backend])
+    explain = _command("explain", head, program, settings, backend)
+    return [(bisect, "which commit made it slower"), (explain, "where the time goes now")]
+
+
 def _command(name: str, spec: Spec, workload: str, settings: RunSettings, options: Sequence[str]) -> str:
     """Return a command for the program of a spec, with the settings that change what it computes."""
     from bench.study.recommend import repeated

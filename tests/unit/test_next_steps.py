@@ -42,6 +42,18 @@ def test_explain_is_suggested_for_the_case_the_backend_and_the_parameters_of_the
     assert command == "devbench explain tabular --case small --backend cuda --param batch=64"
 
 
+def test_after_a_slow_down_bisect_searches_for_the_commit_with_the_arguments_of_the_gate(tmp_path: Path) -> None:
+    head = measured("1", [0.1], backend="cuda").spec
+    settings = load(output=str(tmp_path), param={"batch": "64"})
+    bisect, explain_ = next_steps.after_slow_down(head, "train.py", "1a2b3c4d5e6f", settings)
+    words = "--backend cuda --param batch=64"
+    assert bisect == (
+        f"devbench bisect train.py --good 1a2b3c4d5e6f --bad HEAD {words}",
+        "which commit made it slower",
+    )
+    assert explain_ == (f"devbench explain train.py {words}", "where the time goes now")
+
+
 def test_no_command_is_suggested_for_failed_results(tmp_path: Path) -> None:
     failed = result(status="failed", summary=Summary(), samples=[])
     assert next_steps.after_measuring([failed], "cifar", load(output=str(tmp_path))) == []
