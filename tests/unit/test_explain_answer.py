@@ -172,13 +172,13 @@ def test_what_surrounds_the_computing_is_a_cause_even_if_its_parts_cannot_be_tol
 
 def test_a_part_of_many_loops_is_a_cause_only_if_there_is_no_other_one() -> None:
     between = Finding(cause=BETWEEN_EPOCHS, sentence="", evidence="", share=0.4)
-    many = part("what the loop fused leaves out", "as-written", "fused", 0.6)
+    many = part("everything except computing", "as-written", "fused", 0.6)
     assert [change.name for change in concluded(findings=[between], parts=[many]).answer] == [BETWEEN_EPOCHS]
     assert [change.share for change in concluded(parts=[many]).answer] == [0.6]
 
 
 def test_a_cause_with_its_own_share_comes_before_one_that_shares_the_difference_of_many_loops() -> None:
-    many = part("what the loop fused leaves out", "as-written", "fused", 0.43)
+    many = part("everything except computing", "as-written", "fused", 0.43)
     converted = Finding(
         cause="float64", sentence="Batches arrive as float64.", evidence="", share=0.43,
         parts=["own loop", "fit", "input", "copies", "dispatch"], shared=True,

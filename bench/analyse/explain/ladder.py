@@ -116,9 +116,10 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     crossed = [DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES]
     names = [crossing.name for crossing in crossed]
     many = len(names) > MOST_NAMES
+    rest = "everything except computing" if pair[1] == LOOPS[-1] else f"what the loop {pair[1]} leaves out"
     return LevelDifference(
-        " and ".join(names) if not many else f"what the loop {pair[1]} leaves out",
-        "everything between the two loops" if many else "; ".join(crossing.what for crossing in crossed),
+        rest if many else " and ".join(names),
+        f"{', '.join(names[:-1])} and {names[-1]}" if many else "; ".join(crossing.what for crossing in crossed),
         UNDIVIDED if many else " ".join(crossing.fix for crossing in crossed if crossing.fix),
         includes_input=any(crossing.includes_input for crossing in crossed),
         what_ifs=() if many else tuple(name for crossing in crossed for name in crossing.what_ifs),
