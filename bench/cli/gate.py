@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from bench.store.ids import new_id
 
 if TYPE_CHECKING:
     from bench.analyse.outcome import Outcome
+    from bench.model.spec import Spec
 
 
 def gate(
@@ -60,11 +62,16 @@ def gate(
     path = summary or (Path(text) if (text := os.environ.get("GITHUB_STEP_SUMMARY")) else None)
     if path is not None:
         _require_writable(path)
+    commits = _commits(program, base)
     raced = settings.model_copy(update={"output": settings.output / "gates" / new_id()})
+
+    def after_slow_down(spec: Spec) -> list[tuple[str, str]]:
+        return next_steps.after_slow_down(spec, str(program), commits, raced, explained=explain)
+
     measure(
         raced,
         lambda recorder: api.gate(program, base, raced, recorder, explain_slower=explain),
-        lambda outcome, interruption: _show(outcome, interruption, raced, program, base, path),
+        lambda outcome, interruption: _show(outcome, interruption, raced, base, path, after_slow_down),
     )
 
 
@@ -80,9 +87,9 @@ def _show(
     outcome: Outcome,
     interruption: Interrupted | None,
     settings: RunSettings,
-    program: Path,
     base: str,
     path: Path | None,
+    after_slow_down: Callable[[Spec], list[tuple[str, str]]],
 ) -> int:
     """Show the verdict and write the summary. Return the exit code."""
     from bench.render.terminal import comparison as terminal
@@ -101,19 +108,26 @@ def _show(
     code = conclude(document, error)
     if allowed and interruption is None and not settings.json:
         steps = [next_steps.report(settings.output)]
-        if isinstance(error, SlowerThanAllowed):
-            head = outcome.results[-1].spec
-            steps = next_steps.after_slow_down(head, str(program), _branch_point(program, base), settings) + steps
+        slower = next((comparison.other.id for comparison in allowed if comparison.verdict == "slower"), None)
+        head = next((result.spec for result in outcome.results if result.id == slower), None)
+        if isinstance(error, SlowerThanAllowed) and head is not None:
+            steps = [*after_slow_down(head), *steps]
         next_steps.show(steps)
     return code
 
 
-def _branch_point(program: Path, base: str) -> str:
-    """Return the start of the id of the commit that the head was compared with."""
+def _commits(program: Path, base: str) -> list[str]:
+    """Return the commits from the base to the head.
+
+    Raises:
+        UsageError: The program is in no repository, or there is no such commit.
+    """
     from bench.study import checkout
 
     root = checkout.root_of(program)
-    return checkout.branch_point(root, checkout.commit_of(root, base), checkout.commit_of(root, "HEAD"))[:12]
+    head = checkout.commit_of(root, "HEAD")
+    start = checkout.branch_point(root, checkout.commit_of(root, base), head)
+    return [start] if start == head else checkout.commits(root, start, head)
 
 
 def _failure(outcome: Outcome, base: str) -> DevbenchError | None:

@@ -35,12 +35,10 @@ def after_measuring(results: Sequence[Result], workload: str, settings: RunSetti
     commands = []
     if measured:
         spec, recognition = measured[0].spec, measured[0].recognition
-        case = ["--case", spec.case] if spec.case else []
-        backend = ["--backend", spec.backend] if spec.backend != backends.reference() else []
-        watch = ["--watch", str(spec.script.watch)] if spec.script and spec.script.watch else []
-        explain = _command("explain", spec, workload, settings, [*case, *backend, *watch])
+        explain = _command("explain", spec, workload, settings, _selection(spec))
         commands.append((explain, "where the time goes, and what is faster"))
         if recognition is not None and recognition.others:
+            backend = [] if spec.backend == backends.reference() else ["--backend", spec.backend]
             several = arguments("backend", settings.backend) if len(settings.backend) > 1 else backend
             other = ["--watch", str(recognition.others[0].number), *several]
             commands.append((_command("run", spec, workload, settings, other), "another loop of the script"))
@@ -52,19 +50,38 @@ def after_measuring(results: Sequence[Result], workload: str, settings: RunSetti
     return commands
 
 
-def after_slow_down(head: Spec, program: str, base: str, settings: RunSettings) -> list[tuple[str, str]]:
+def after_slow_down(
+    spec: Spec, program: str, commits: Sequence[str], settings: RunSettings, *, explained: bool = False
+) -> list[tuple[str, str]]:
     """Return the commands to run after a gate that found a slow-down, each with its purpose.
 
     Args:
-        head: The spec of the slower commit.
+        spec: The spec of the slower side.
         program: The program, as the user named it.
-        base: The commit that it was compared with.
+        commits: The commits from the base to the head.
         settings: The settings of the gate.
+        explained: Whether the slow-down was explained.
     """
-    backend = ["--backend", head.backend] if head.backend != backends.reference() else []
-    bisect = _command("bisect", head, program, settings, ["--good", base, "--bad", "HEAD", *backend])
-    explain = _command("explain", head, program, settings, backend)
-    return [(bisect, "which commit made it slower"), (explain, "where the time goes now")]
+    shared = _selection(spec)
+    commands = []
+    if not explained:
+        commands.append((_command("explain", spec, program, settings, shared), "where the time goes now"))
+    if len(commits) > 2:
+        loop = ["--loop", spec.loop] if spec.script is None and settings.loop else []
+        is_default = settings.threshold == RunSettings.model_fields["threshold"].default
+        threshold = [] if is_default else arguments("threshold", settings.threshold)
+        ends = ["--good", commits[0][:12], "--bad", commits[-1][:12]]
+        bisect = _command("bisect", spec, program, settings, [*ends, *shared, *loop, *threshold])
+        commands.insert(0, (bisect, "which commit made it slower"))
+    return commands
+
+
+def _selection(spec: Spec) -> list[str]:
+    """Return the options that select the case, the backend and the loop of a script that a spec has."""
+    case = ["--case", spec.case] if spec.case else []
+    backend = ["--backend", spec.backend] if spec.backend != backends.reference() else []
+    watch = ["--watch", str(spec.script.watch)] if spec.script and spec.script.watch else []
+    return [*case, *backend, *watch]
 
 
 def _command(name: str, spec: Spec, workload: str, settings: RunSettings, options: Sequence[str]) -> str:

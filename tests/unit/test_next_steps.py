@@ -10,13 +10,14 @@ import pytest
 from synthetic import folder, measured, result
 
 from bench.analyse.outcome import Outcome
-from bench.analyse.pairing import pair_groups
+from bench.analyse.pairing import pair, pair_groups
 from bench.analyse.sweep import sweep_of
-from bench.cli import app, explain, next_steps, run, scale, sweep
+from bench.cli import app, explain, gate, next_steps, run, scale, sweep
 from bench.config.settings import load
 from bench.errors import Interrupted
 from bench.model.result import Summary, SweepMembership
 from bench.model.sample import ProcessSample
+from bench.model.spec import Spec
 
 pytestmark = pytest.mark.once
 
@@ -44,14 +45,35 @@ def test_explain_is_suggested_for_the_case_the_backend_and_the_parameters_of_the
 
 def test_after_a_slow_down_bisect_searches_for_the_commit_with_the_arguments_of_the_gate(tmp_path: Path) -> None:
     head = measured("1", [0.1], backend="cuda").spec
-    settings = load(output=str(tmp_path), param={"batch": "64"})
-    bisect, explain_ = next_steps.after_slow_down(head, "train.py", "1a2b3c4d5e6f", settings)
-    words = "--backend cuda --param batch=64"
+    settings = load(output=str(tmp_path), param={"batch": "64"}, threshold="10%")
+    first, last = "1a2b3c4d5e6f", "6f5e4d3c2b1a"
+    commits = [f"{first}0000", "0123456789ab", f"{last}0000"]
+    bisect, explain_ = next_steps.after_slow_down(head, "train.py", commits, settings)
     assert bisect == (
-        f"devbench bisect train.py --good 1a2b3c4d5e6f --bad HEAD {words}",
+        f"devbench bisect train.py --good {first} --bad {last} --backend cuda --threshold 10% --param batch=64",
         "which commit made it slower",
     )
-    assert explain_ == (f"devbench explain train.py {words}", "where the time goes now")
+    assert explain_ == ("devbench explain train.py --backend cuda --param batch=64", "where the time goes now")
+    assert next_steps.after_slow_down(head, "train.py", [first, last], settings) == [explain_]
+    assert next_steps.after_slow_down(head, "train.py", commits, settings, explained=True) == [bisect]
+
+
+def test_a_gate_that_finds_a_slow_down_ends_with_the_next_steps_and_exit_code_5(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = [measured("1", [0.1, 0.1]), measured("2", [0.2, 0.2])]
+    outcome = Outcome.of(pair([[result] for result in results]), 0.02)
+    asked: list[Spec] = []
+
+    def after_slow_down(spec: Spec) -> list[tuple[str, str]]:
+        asked.append(spec)
+        return [("devbench bisect", "which commit made it slower")]
+
+    settings = load(output=str(tmp_path))
+    assert gate._show(outcome, None, settings, "main", None, after_slow_down) == 5
+    assert asked == [results[1].spec]
+    shown = capsys.readouterr().err.partition("next:\n")[2].splitlines()
+    assert [line.split()[1] for line in shown] == ["bisect", "report"]
 
 
 def test_no_command_is_suggested_for_failed_results(tmp_path: Path) -> None:
