@@ -119,7 +119,6 @@ class ExplainStudy:
         if servers is not None and not is_script:  # while another process reads the program
             prepare_server(servers, spec_of_settings(self.workload, self.settings))
         program = self._program()
-        self.recorder.tell(self.sessions.budget.announcement())
         if servers is not None and is_script:  # while another process finds its steps
             prepare_server(servers, program.spec)
         resolved = registry.resolve(self.workload, program.spec.params, self.settings.worker_timeout)
@@ -128,6 +127,7 @@ class ExplainStudy:
                 f"{program.spec.title} has no steps to explain: it times single operations",
                 "Use `devbench run` to measure them.",
             )
+        self.recorder.tell(self.sessions.budget.announcement())
         try:
             first = self._first_trial(program)
             compiled = program.spec.xla

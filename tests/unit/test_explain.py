@@ -563,7 +563,11 @@ def test_the_headline_names_computing_if_the_answer_begins_with_it() -> None:
     document = explained(parts=parts, rest_share=rest_share, lowest_level="fused", gains=[], fastest=None)
     assert "is computing" not in sentences.headline(document)
     document.answer = [change]
-    assert "a step takes 10.0 ms. 60% of it is computing. 40% of it is " in sentences.headline(document)
+    assert "a step takes 10.0 ms. 60% of it is computing, and 40% is input" in sentences.headline(document)
+    small, rest_share, _ = ladder([level("step", 0.01, 0.02), level("fused", 0.0095, 0.02)])
+    document = explained(parts=small, rest_share=rest_share, lowest_level="fused", gains=[], fastest=None)
+    document.answer = [change]
+    assert sentences.headline(document).endswith("a step takes 10.0 ms. 95% of it is computing.")
 
 
 def test_the_headline_says_that_no_known_bottleneck_was_found() -> None:
@@ -608,13 +612,16 @@ def test_several_steps_per_call_of_fit_are_proposed_only_to_a_script_that_calls_
     assert ladder(levels)[0][-1].what_ifs == proposed
 
 
-def test_a_part_that_spans_many_levels_is_named_by_the_lower_one() -> None:
+def test_a_part_that_spans_many_levels_is_named_by_what_it_contains() -> None:
     assert difference(result(loop="step"), result(loop="resident")).name == "input and copies"
     crossed = difference(result(loop="as-written"), result(loop="fused"))
     assert crossed.name == "everything except computing"
-    assert crossed.what == "the program's own loop, Keras fit, input, copies and dispatch"
-    crossed = difference(result(loop="as-written"), result(loop="resident"))
-    assert crossed.name == "what the loop resident leaves out"
+    assert crossed.what == "the program's own loop, input, copies and dispatch"
+    crossed = difference(result(loop="step"), result(loop="fused"))
+    assert (crossed.name, crossed.what) == ("input, copies and dispatch", "what the loop fused leaves out")
+    fitted = result(loop="as-written")
+    fitted.samples[0].facts.fit = FitCall(callbacks=[], verbose=0, metrics=False)
+    assert difference(fitted, result(loop="fused")).what == "Keras fit, input, copies and dispatch"
 
 
 def test_a_step_that_waits_for_its_batch_names_the_slowest_stage_before_another_loop_is_measured() -> None:

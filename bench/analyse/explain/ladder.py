@@ -113,13 +113,20 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     if pair in DIFFERENCES:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
+    absent = "the program's own loop" if merged_facts(upper.samples).fit is not None else "Keras fit"
     crossed = [DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES]
-    names = [crossing.name for crossing in crossed]
+    names = [crossing.name for crossing in crossed if pair[0] != "as-written" or crossing.name != absent]
+    together = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     many = len(names) > MOST_NAMES
-    rest = "everything except computing" if pair[1] == LOOPS[-1] else f"what the loop {pair[1]} leaves out"
+    if pair == (LOOPS[0], LOOPS[-1]):
+        name, what = "everything except computing", together
+    elif many:
+        name, what = together, f"what the loop {pair[1]} leaves out"
+    else:
+        name, what = together, "; ".join(crossing.what for crossing in crossed)
     return LevelDifference(
-        rest if many else " and ".join(names),
-        f"{', '.join(names[:-1])} and {names[-1]}" if many else "; ".join(crossing.what for crossing in crossed),
+        name,
+        what,
         UNDIVIDED if many else " ".join(crossing.fix for crossing in crossed if crossing.fix),
         includes_input=any(crossing.includes_input for crossing in crossed),
         what_ifs=() if many else tuple(name for crossing in crossed for name in crossing.what_ifs),

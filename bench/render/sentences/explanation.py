@@ -40,14 +40,17 @@ OWN_STEP: dict[CallKind, str] = {
 
 
 def headline(explanation: Explanation) -> str:
-    """Return the step time and what takes most of it. Computing is only named if it comes first in the answer."""
+    """Return the step time and the largest part, after the share of computing if the answer begins with that."""
     step = f"{explanation.label}: a step takes {numbers.time(explanation.step_seconds)}."
     part, unclear = explanation.largest_part, explanation.unassigned_share
-    largest = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."] if part is not None else []
+    notable = part is not None and part.share.value > NOTABLE
     if explanation.steps_are_minor:
         sentences = []
-    elif part is not None and part.share.value > NOTABLE:
-        sentences = [_rest_sentence(explanation), *largest] if _computing_is_first(explanation) else largest
+    elif explanation.answer and explanation.answer[0].kind == "computing":
+        also = f", and {part.share.value:.0%} is {part.name}: {part.what}." if part is not None and notable else "."
+        sentences = [_rest_sentence(explanation).removesuffix(".") + also]
+    elif part is not None and notable:
+        sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."]
     elif unclear > NOTABLE and (cause := _first_cause(explanation)):
         sentences = [f"{_capital(cause.cause)} takes up to {cause.share:.0%} of it."]
     elif unclear > NOTABLE:
@@ -62,11 +65,6 @@ def headline(explanation: Explanation) -> str:
     if not explanation.answer and not elsewhere and unclear <= NOTABLE:
         sentences.append(_nothing_found(explanation))
     return " ".join([step, *sentences])
-
-
-def _computing_is_first(explanation: Explanation) -> bool:
-    """Return whether the answer begins with a faster way to compute."""
-    return bool(explanation.answer) and explanation.answer[0].name == "computing"
 
 
 def _first_cause(explanation: Explanation) -> Finding | None:
