@@ -126,6 +126,7 @@ def _size(levels: _Levels, count: int) -> Size:
         return size
     if failure is not None or result.summary.step_seconds is None:
         size.failure = failure.brief if failure else "no step was measured"
+        size.hint = failure.hint if failure else ""
         return size
     size.step_seconds, size.examples_per_second = result.summary.step_seconds, _rate(result)
     size.losses_compared = levels.bare is not None and _losses_compared(levels.bare, result)

@@ -151,7 +151,7 @@ def _failure(study: ScalingStudy) -> RunFailed | None:
     workers = f"{size.workers} {noun(study)}{'s' * (size.workers > 1)}"
     if size.refused:
         return RunFailed(f"the figures of {workers} do not count: {size.refused}")
-    return RunFailed(f"{workers} could not be measured: {size.failure}")
+    return RunFailed(f"{workers} could not be measured: {size.failure}", size.hint)
 
 
 TEXTS = {

@@ -139,6 +139,13 @@ def test_a_level_that_failed_leaves_the_speed_up_without_parts() -> None:
     assert size.speed_up is not None
 
 
+def test_a_size_that_failed_says_why_and_what_to_do() -> None:
+    results = known()
+    results[2].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL", hint="Read its log.")
+    size = scaling_of(results, 0.02).sizes[1]
+    assert (size.failure, size.hint) == ("worker 1 was killed by SIGKILL", "Read its log.")
+
+
 def test_a_size_whose_losses_differ_from_those_of_one_worker_is_refused() -> None:
     results = known()
     for result in results:
