@@ -215,7 +215,7 @@ class HubOptions(BaseModel):
     hub_wait: Pause = Field(
         None,
         description="How long to retry at the end of the run if the hub does not answer. Default: up to 1m, or 2s if "
-        "it never answered.",
+        "it never answered, or not for the last minute.",
     )
     run_id: Annotated[str | None, Notation("ID")] = Field(
         None,
