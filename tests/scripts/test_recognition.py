@@ -100,6 +100,10 @@ EXPECTED = {
     "loop_strategy_function": Expected("updates", "strategy.run(train_step", 60),
     "predict_threads": Expected("predict", "model.predict(", 30),
     "infer_saved_model": Expected("function", "infer(rows=rows)", 70),
+    "loop_assign": Expected("gradients", "tape.gradient(", 60),
+    "loop_assign_two": Expected("gradients", "move(second.weights, again", 50),
+    "loop_assign_folds": Expected("gradients", "outer.gradient(", 90),
+    "saliency": Expected("model", "model(rows, training=False)", 60, (10,)),
     "loop_minimize": Expected("updates", "optimizer.minimize(", 70),
     "evaluate_on_batch": Expected("evaluate", "model.test_on_batch(", 40),
     "serve": Expected("model", "model(rows)", 60),
@@ -129,6 +133,10 @@ CAUSES: dict[str, set[str]] = {
     "loop_reinforce": {EAGER, READ},
     "loop_wasteful": {READ},
     "loop_minimize": {EAGER},
+    "loop_assign": {EAGER},
+    "saliency": {EAGER},
+    "loop_assign_two": {EAGER},
+    "loop_assign_folds": {EAGER},
     "serve": {EAGER, READ},
 }
 """What must be found in the steps of each script. Nothing is found in the others."""
@@ -195,6 +203,7 @@ def test_the_steps_of_a_script_are_recognized_counted_and_measured(
     ("name", "words"),
     [
         ("no_step", "no training step found in no_step.py; it ended after"),
+        ("fit_resumed", "1 call of fit was seen (fit_resumed.py, line 10), without a step"),
         ("no_tensorflow", "it did not import TensorFlow"),
         ("disables_eager", "it disabled eager execution, so only sessions are recognized"),
         ("raises", "NameError: name 'undefined_name' is not defined"),

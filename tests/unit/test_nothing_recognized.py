@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.model.recognition import StepSource
+from bench.worker.script.calls import ScriptCall
 from bench.worker.script.nothing_recognized import no_steps
 
 pytestmark = pytest.mark.once
@@ -23,5 +24,10 @@ def test_a_script_without_steps_learns_whether_it_imported_tensorflow_and_what_w
     assert str(error) == "no training step found in train.py; it ended after 1.0 s; it did not import TensorFlow"
     assert error.hint is not None
     assert "devbench run train.py -- ARGUMENTS" in error.hint
-    error = no_steps("train.py", [PREDICT], watch=None, reason="", state="it was stopped after 30.0 s")
-    assert str(error).endswith("after 30.0 s; 4 batches of predict (predict in train.py, line 3) were seen")
+
+
+def test_calls_of_fit_that_ran_no_step_are_named() -> None:
+    call = ScriptCall("fit", "fit", "train.py", 12)
+    error = no_steps("train.py", [], watch=None, reason="", state="it ended after 3.0 s", fits=[(call, 3)])
+    assert str(error).endswith("after 3.0 s; 3 calls of fit were seen (train.py, line 12), without a step")
+    assert "initial_epoch" in (error.hint or "")

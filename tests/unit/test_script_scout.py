@@ -53,6 +53,44 @@ def test_functions_of_one_name_are_told_apart_by_what_they_change(functions: int
     assert len(scout.sources) == loops
 
 
+GRADIENT = ScriptCall("gradients", "gradient", "a.py", 3, "0")
+OTHER_GRADIENT = ScriptCall("gradients", "gradient", "a.py", 9, "1")
+UPDATE = ScriptCall("updates", "SGD", "a.py", 4)
+FIT = ScriptCall("fit", "fit", "a.py", 7)
+
+
+@pytest.mark.parametrize(
+    ("step", "loops"),
+    [
+        pytest.param([GRADIENT, "used"], [("gradients", 20)], id="variables-change"),
+        pytest.param([GRADIENT], [], id="variables-stay"),
+        pytest.param([GRADIENT, GRADIENT, "used"], [], id="gradients-are-added-up"),
+        pytest.param([GRADIENT, "used", UPDATE], [("updates", 20)], id="an-optimizer-updates-too"),
+        pytest.param([FIT, GRADIENT], [("fit", 20)], id="beside-fit"),
+    ],
+)
+def test_gradients_are_steps_only_if_the_script_itself_changes_its_variables_after_each(
+    step: list[ScriptCall | str], loops: list[tuple[StepKind, int]]
+) -> None:
+    scout = Scout(1e9, None, lambda event: None, lambda: None)
+    for call in step * 20:
+        if isinstance(call, ScriptCall):
+            scout.step(call, 1, None, None)
+        else:
+            scout.assigned(GRADIENT)
+    assert [(source.kind, source.steps) for source in scout.sources] == loops
+    assert scout.only_fits == (loops == [("fit", 20)])
+
+
+def test_gradients_that_alternate_make_one_step() -> None:
+    scout = Scout(1e9, None, lambda event: None, lambda: None)
+    for _ in range(20):
+        for call in (GRADIENT, OTHER_GRADIENT):
+            scout.step(call, 1, None, None)
+            scout.assigned(call)
+    assert [source.steps for source in scout.sources] == [20]
+
+
 class Clock:
     """A clock that a test sets."""
 

@@ -101,6 +101,7 @@ class Observation:
         running: what runs in the current thread.
         checking: whether functions are called so that they leave graphs, for the placement check.
         exact: whether the steps of each call are counted. If not, each call is one step, as the scout found.
+        gradients: whether gradients of eager tapes may be steps.
     """
 
     tf: Any
@@ -109,6 +110,7 @@ class Observation:
     root: Path
     running: Running = field(default_factory=Running)
     exact: bool = True
+    gradients: bool = True
     checking: bool = False
     _names: dict[str, str] = field(default_factory=dict)
     _calls: dict[tuple[StepKind, str, str, int, str], ScriptCall] = field(default_factory=dict)

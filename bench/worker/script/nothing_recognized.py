@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.errors import WorkloadError
 from bench.model.recognition import StepSource
-from bench.worker.script.scout import unrecognized
+from bench.worker.script.calls import ScriptCall
 
 
 class NothingRecognized(WorkloadError):
@@ -14,7 +14,13 @@ class NothingRecognized(WorkloadError):
 
 
 def no_steps(
-    name: str, sources: Sequence[StepSource], watch: int | None, reason: str, state: str, is_module: bool = False
+    name: str,
+    sources: Sequence[StepSource],
+    watch: int | None,
+    reason: str,
+    state: str,
+    is_module: bool = False,
+    fits: Sequence[tuple[ScriptCall, int]] = (),
 ) -> NothingRecognized:
     """Return the error of a script without the step that was looked for.
 
@@ -25,6 +31,7 @@ def no_steps(
         reason: why no step can be recognized, as a clause. Empty if that is not known.
         state: how the script ended, as a clause such as "it ended after 2.1 s".
         is_module: whether the name is that of a module.
+        fits: the lines that called `fit`, which ran no step, with the number of calls.
     """
     if watch is not None and sources:
         listed = "\n".join(f"{n}  {source.steps} steps: {source.place}" for n, source in enumerate(sources, 1))
@@ -32,12 +39,27 @@ def no_steps(
     clauses = [f"no training step found in {name}", state]
     if reason:
         clauses.append(reason)
-    if seen := unrecognized(sources):
-        clauses.append(f"{seen} were seen")
+    clauses += [without_step(call, count) for call, count in fits]
     program = f"-m {name}" if is_module else name
-    hint = (
-        "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, calls of "
-        "a model or a tf.function, and sessions of tf.compat.v1. It does not look into other processes.\n"
-        f"If the script needs arguments to train: devbench run {program} -- ARGUMENTS"
-    )
+    if fits:
+        hint = "Let fit run steps. Its data must not be empty, and epochs must be larger than initial_epoch."
+    else:
+        hint = (
+            "devbench recognizes Keras' fit, train_on_batch, evaluate and predict, updates by an optimizer, gradients "
+            "of an eager tape, calls of a model or a tf.function, and sessions of tf.compat.v1. It does not look into "
+            "other processes.\n"
+            f"If the script needs arguments to train: devbench run {program} -- ARGUMENTS"
+        )
     return NothingRecognized("; ".join(clauses), hint)
+
+
+def without_step(call: ScriptCall, count: int) -> str:
+    """Return a clause about calls of `fit` that ran no step.
+
+    Args:
+        call: the line that called it.
+        count: number of calls.
+    """
+    calls = "1 call of fit was" if count == 1 else f"{count} calls of fit were"
+    place = f" ({call.file}, line {call.line})" if call.file else ""
+    return f"{calls} seen{place}, without a step"

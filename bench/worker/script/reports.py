@@ -11,7 +11,7 @@ from bench.model.placement import Placement
 from bench.model.sample import FullTraining
 from bench.worker.protocol import FactsRead, Finish, PlacementChecked, Recognized, Trained
 from bench.worker.script import fit_data, fits, settings
-from bench.worker.script.nothing_recognized import NothingRecognized, no_steps
+from bench.worker.script.nothing_recognized import NothingRecognized, no_steps, without_step
 from bench.worker.step_counter import StepCounter
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def report_loops(worker: ScriptWorker, ended: bool) -> None:
     recognition = worker.scout.recognition(ended)
     if worker.scout.inspector is not None:
         worker.scout.inspector.end()
+    empty = worker.scout.fits_without_step if ended else []
     if recognition is None:
         seconds = time.perf_counter() - worker.began
         state = f"it ended after {seconds:.1f} s" if ended else f"it was stopped after {seconds:.1f} s"
@@ -40,11 +41,14 @@ def report_loops(worker: ScriptWorker, ended: bool) -> None:
         reason = "" if hasattr(worker, "seen") else "it did not import TensorFlow"
         if not reason and not worker.seen.tf.compat.v1.executing_eagerly_outside_functions():
             reason = "it disabled eager execution, so only sessions are recognized"
-        raise no_steps(worker.name, worker.scout.sources, watch, reason, state, is_module)
+        raise no_steps(worker.name, worker.scout.sources, watch, reason, state, is_module, empty)
+    if not recognition.chosen.trains:
+        for call, count in empty:
+            worker.note(f"{without_step(call, count)}.")
     if facts := worker.scout.facts(recognition.chosen):
         facts.eager_step = worker.updates.eager_steps.names.get(recognition.chosen.token) or None
         worker.channel.send(FactsRead(facts=facts))
-    if recognition.chosen.kind == "function" and fits.uses_other_keras(worker.seen.tf):
+    if recognition.chosen.kind in ("function", "gradients") and fits.uses_other_keras(worker.seen.tf):
         worker.note(fits.OTHER_KERAS)
     recognition.variables = worker.imports.variables
     worker.channel.send(Recognized(recognition=recognition))

@@ -29,6 +29,8 @@ class Running(threading.local):
         batches_left: batches that are left of the outermost one of them. Infinite if that is not known.
         applying: how many methods that apply gradients are running.
         loss: the loss whose gradients were computed last. None if they have been applied.
+        tapes: the ids of the open tapes.
+        differentiating: whether a tape computes a gradient.
         arguments: the arguments of the latest outermost call of a `tf.function`. None if an eager update followed.
             `CONCRETE` if it was a concrete function.
     """
@@ -42,6 +44,8 @@ class Running(threading.local):
         self.batches_left = math.inf
         self.applying = 0
         self.loss: Any = None
+        self.tapes: list[int] = []
+        self.differentiating = False
         self.arguments: Arguments | None = None
 
     def inherit_in_threads(self) -> None:

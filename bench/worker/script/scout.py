@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bench.model.facts import Facts
-from bench.model.recognition import WORDS, Recognition, StepSource
+from bench.model.recognition import Recognition, StepSource
 from bench.worker.fit_epochs import Call
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import PhaseStarted
@@ -33,6 +33,9 @@ INSPECTION_TIMES = 3.0
 
 PROGRESS_SECONDS = 5.0
 """Seconds between two reports that the scout is alive."""
+
+FEW = 3
+"""Gradients after which a loop without an optimizer counts as a training."""
 
 ALTERNATE = 0.9
 """Two lines alternate if they follow each other at least this often, as a share of perfect alternation.
@@ -74,7 +77,11 @@ class Scout:
         self._on_caught = on_caught
         self._sources: dict[str, StepSource] = {}
         self._updates: list[tuple[str, int]] = []  # runs of steps of one token: the token and their number
+        self._gradients: list[tuple[str, int]] = []
+        self._assigned: Counter[str] = Counter()  # gradients after which the script changed their variables
+        self._used_gradient: set[str] = set()  # the tokens whose latest gradient is one of them
         self._called: dict[str, str] = {}  # what the line of each token calls
+        self._fits: dict[str, ScriptCall] = {}
         self._fit_plans: dict[str, list[Any]] = {}
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
@@ -90,7 +97,8 @@ class Scout:
     @property
     def only_fits(self) -> bool:
         """Whether `fit` is the only training so far."""
-        return {source.kind for source in [*self._sources.values()] if source.trains} == {"fit"}
+        kinds = {source.kind for source in [*self._sources.values()] if source.trains}
+        return kinds - {"gradients"} == {"fit"}
 
     @property
     def needs_more(self) -> bool:
@@ -102,6 +110,8 @@ class Scout:
         """The loops of the script, in the order in which they began. Lines that alternate are one loop.
 
         If a loop trains, the others are left out: a training loop calls models, and predictions may follow it.
+        Gradients are left out if something else trains, because it uses them, and if the script does not change the
+        variables after each of them.
         """
         sources = {token: source.model_copy() for token, source in self._sources.items()}
         for token, epochs in self._fit_plans.items():
@@ -109,7 +119,13 @@ class Scout:
                 continue
             plans = [sources[token].steps] if self.returned else [epoch.planned for epoch in epochs]
             sources[token].planned = None if None in plans else sum(plans)
-        for tokens in alternating(self._updates, self._called):
+        for token in [token for token, source in sources.items() if source.kind == "gradients"]:
+            if self._trains_otherwise or not self._changes(sources[token]):
+                del sources[token]
+        for group in [*alternating(self._updates, self._called), *alternating(self._gradients, self._called)]:
+            tokens = [token for token in group if token in sources]
+            if not tokens:
+                continue
             counts = {token: sources[token].steps for token in tokens}
             fewest = min(counts.values())
             last = [token for token in tokens if counts[token] == fewest][-1]  # the last of a step
@@ -119,6 +135,11 @@ class Scout:
         trains = any(source.trains for source in sources.values())
         kept = [source for source in sources.values() if source.trains or not trains]
         return [source.model_copy(update={"number": number}) for number, source in enumerate(kept, 1)]
+
+    @property
+    def fits_without_step(self) -> list[tuple[ScriptCall, int]]:
+        """The lines that called `fit` but ran no step, with the number of calls."""
+        return [(call, len(self._fit_plans[token])) for token, call in self._fits.items() if token not in self._sources]
 
     def starting(self, what: str) -> None:
         """Count the calls of `predict` and `evaluate`, each of which has many steps."""
@@ -142,23 +163,33 @@ class Scout:
             )  # fmt: skip
             # Two functions may have one name. Each has its own record of the variables that it changes.
             self._called[token] = f"{call.name} {call.detail or id(model)}"
+        self._used_gradient.discard(token)
         self.steps_run += steps
         source.steps += steps
         source.calls += bool(steps)
         if source.steps_per_call != steps:
             source.steps_per_call = None
-        if source.kind in ("updates", "train-on-batch") and steps:
-            before = self._updates.pop()[1] if self._updates and self._updates[-1][0] == token else 0
-            self._updates.append((token, before + steps))
-        if self.inspector is not None and call.kind != "fit" and steps:
+        if source.kind in ("updates", "train-on-batch", "gradients") and steps:
+            runs = self._gradients if source.kind == "gradients" else self._updates
+            before = runs.pop()[1] if runs and runs[-1][0] == token else 0
+            runs.append((token, before + steps))
+        if self.inspector is not None and call.kind != "fit" and steps and self._is_inspected(source):
             self.inspector.step(token, steps, source.trains, self.arguments())
         self._check_time()
+
+    def assigned(self, call: ScriptCall) -> None:
+        """Take note that the script changed a variable after a gradient by it."""
+        with self._lock:
+            if call.token not in self._used_gradient:
+                self._used_gradient.add(call.token)
+                self._assigned[call.token] += 1
 
     def fit(self, call: ScriptCall, hook: FitHook) -> FitObserver:
         """Return the observer of a call of `fit`."""
         from bench.worker.fit_epochs import FitEpochs
 
         hook.epochs = FitEpochs()
+        self._fits[call.token] = call
         self._fit_plans.setdefault(call.token, []).append(hook.epochs)
         return FitObserver(self, call)
 
@@ -168,12 +199,13 @@ class Scout:
         if now >= self._next_report:
             self._next_report = now + PROGRESS_SECONDS
             self._send(PhaseStarted(phase="recognition"))
-        if not self._trains and any(source.trains for source in self._sources.values()):
+        if not self._trains and any(map(self._is_training, self._sources.values())):
             self._trains, self._first = True, now
         seconds = self._seconds * (1.0 if self._trains else INFERENCE_TIMES)
         if not self._trains and now - self._first > seconds and self.may_train():
             seconds = self._seconds * TRAINING_TIMES
-        own = [source.token for source in self._sources.values() if source.trains and source.kind != "fit"]
+        sources = self._sources.values()
+        own = [s.token for s in sources if self._is_training(s) and self._is_inspected(s) and s.kind != "fit"]
         if own and self.inspector is not None and not self.inspector.knows(own):
             seconds *= INSPECTION_TIMES
         if now - self._first > seconds and not self._is_missing():
@@ -182,6 +214,23 @@ class Scout:
             self._on_caught()  # an exception would only end this thread
         if self.finished:
             raise Finished(None)
+
+    @property
+    def _trains_otherwise(self) -> bool:
+        """Whether something trains that is more than gradients."""
+        return any(source.trains and source.kind != "gradients" for source in self._sources.values())
+
+    def _changes(self, source: StepSource) -> bool:
+        """Return whether the script changed the variables after each gradient of a loop, except perhaps the last."""
+        return 0 < self._assigned[source.token] >= source.steps - 1
+
+    def _is_training(self, source: StepSource) -> bool:
+        """Return whether a loop trains. A loop of gradients does so if its first ones were used."""
+        return source.trains and (source.kind != "gradients" or (source.steps > FEW and self._changes(source)))
+
+    def _is_inspected(self, source: StepSource) -> bool:
+        """Return whether the inspector sees the steps of a loop. An optimizer may use the first gradients."""
+        return source.kind != "gradients" or (self._is_training(source) and not self._trains_otherwise)
 
     def _is_missing(self) -> bool:
         """Whether the loop that the user chose has not begun yet."""
@@ -281,8 +330,3 @@ def _alternate(a: str, b: str, runs: Sequence[tuple[str, int]], steps: dict[str,
     order = [token for token, _ in runs if token in (a, b)]
     changes = sum(x != y for x, y in itertools.pairwise(order))
     return changes >= ALTERNATE * (2 * fewest - 1)
-
-
-def unrecognized(sources: Sequence[StepSource]) -> str:
-    """Return the loops that were seen, in words."""
-    return ", ".join(f"{source.steps} {WORDS[source.kind][0]} ({source.place})" for source in sources)

@@ -27,6 +27,7 @@ from bench.worker.protocol import (
 )
 from bench.worker.script import fits, inference, reports, sessions, settings
 from bench.worker.script.calls import Observation, in_script
+from bench.worker.script.gradients import Gradients
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.placement_step import StepPlacement
 from bench.worker.script.program import ScriptProgram
@@ -214,6 +215,7 @@ class ScriptWorker:
             program=in_script(file, Path(self.place.folder)),
             root=Path(self.place.folder),
             exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
+            gradients=self.scout is not None or self.place.target.kind == "gradients",  # type: ignore[union-attr]
         )
         if self.scout is not None:
             cells = self.place.cells.values()
@@ -229,6 +231,8 @@ class ScriptWorker:
         inference.observe(self.seen)
         fits.observe(self.seen)
         self.updates = Updates(self.seen)
+        if self.seen.gradients:
+            Gradients(self.seen, self.scout.assigned if self.scout is not None else None)
         if self.place.target is not None and self.spec.what_ifs:
             self.updates.run_as_graph(self.place.target.token, what_ifs.step)
         self.scopes = settings.DeviceScopes(self.seen, device)

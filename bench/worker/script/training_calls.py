@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-TRAINS = re.compile(r"\.(?:fit|train_on_batch|apply_gradients|minimize)\s*\(|optimizer\w*\.apply\s*\(")
+TRAINS = re.compile(r"\.(?:fit|train_on_batch|apply_gradients|minimize|assign_sub)\s*\(|optimizer\w*\.apply\s*\(")
 """A call that trains a model, in the source of a script."""
 
 

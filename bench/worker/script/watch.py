@@ -19,6 +19,7 @@ STARTS: dict[StepKind, tuple[str, ...]] = {
     "updates": ("tape", "function"),
     "train-on-batch": ("train-on-batch",),
     "session-training": ("session",),
+    "gradients": ("tape",),
     "session": ("session",),
     "predict": ("predict",),
     "evaluate": ("evaluate",),
