@@ -146,6 +146,7 @@ CAUSES_OF_KERAS_2 = {
     "train_on_batch_rest": set(),
     "train_on_batch_gan": {READ},
     "serve": {READ},
+    "saliency": set(),
 }
 
 ESSENTIAL = ("fit_dataset", "loop_eager_gan", "loop_many_steps", "session")
