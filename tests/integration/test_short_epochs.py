@@ -78,8 +78,9 @@ def test_all_loops_compute_the_same_losses_although_epochs_are_shorter_than_the_
         loops = {loop: runs.result(name, loop) for loop in ("fit", "step")}
         assert [result.failure for result in loops.values()] == [None, None]
         fitted, stepped = (result.samples[0].first_losses for result in loops.values())
+        assert bool(fitted) == bool(stepped)
+        assert fitted or name == "one_step"  # an epoch of one step has losses with Keras 2 only
         compared = min(len(fitted), len(stepped))
-        assert bool(compared) == (name == "whole")
         assert stepped[:compared] == pytest.approx(fitted[:compared], rel=1e-3)
 
 
