@@ -61,6 +61,18 @@ def test_the_fit_of_a_script_is_explained_by_the_levels_of_a_workload(tmp_path: 
     assert {sample["forked"] for sample in samples} == {sys.platform == "linux"}
 
 
+@pytest.mark.once
+@pytest.mark.timeout(900)
+def test_what_ifs_are_tried_on_the_fit_of_a_script(tmp_path: Path) -> None:
+    shutil.copy(PROGRAMS / "fit_arrays.py", tmp_path)
+    run = run_devbench(tmp_path, "explain", "fit_arrays.py", "--json", "--max-processes", "1", "--max-time", "4m")
+    assert run.code == 0, run.text()
+    explanation = json.loads(run.out)["explanation"]
+    assert explanation["what_if_loop"] == "fit"
+    assert explanation["gains"], explanation["caveats"]
+    assert all(gain["verdict"] for gain in explanation["gains"])
+
+
 @pytest.mark.needs("linux")
 @pytest.mark.once
 @pytest.mark.timeout(900)

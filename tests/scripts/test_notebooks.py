@@ -6,11 +6,37 @@ import json
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
 from devbench_process import run_devbench
 from scouting import recognition, scout
 
 PROGRAMS = Path(__file__).parent / "programs"
+
+CELLS = (
+    """\
+import tensorflow as tf
+
+x = tf.random.normal((64, 8))
+model = tf.keras.Sequential([tf.keras.Input(shape=(8,)), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.01)
+
+
+@tf.function
+def train_step():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(model(x) ** 2)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+""",
+    """\
+losses = []
+for step in range(3000):
+    losses.append(float(train_step()))
+""",
+)
+"""A training that reads the loss in each step."""
 
 
 @pytest.mark.once
@@ -60,3 +86,17 @@ def test_an_error_of_a_notebook_names_the_cell(tmp_path: Path) -> None:
     assert "NameError: name 'undefined_name' is not defined" in run.text()
     assert "train.ipynb, cell 2, line 6: x / undefined_name" in run.text()
     assert "devbench-" not in run.text()  # the path of a copy
+
+
+@pytest.mark.once
+@pytest.mark.timeout(900)
+def test_a_finding_about_a_notebook_names_the_cell(tmp_path: Path) -> None:
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    nbformat.write(notebook, tmp_path / "train.ipynb")
+    run = run_devbench(
+        tmp_path, "explain", "train.ipynb", "--json", "--no-changes", "--max-processes", "1", "--max-time", "3m"
+    )
+    assert run.code == 0, run.text()
+    findings = {finding["cause"]: finding for finding in json.loads(run.out)["explanation"]["findings"]}
+    assert "(train.ipynb, cell 2, line 3)" in findings["per-step synchronization"]["sentence"]
