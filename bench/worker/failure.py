@@ -55,9 +55,9 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
         return Failure(kind=kind, message=str(error)[:LONGEST], exit_code=error.code, phase=phase)
     program = Path(file) if file else None
     text = error_text(error, program)[:LONGEST]
-    request = memory_request(str(error)[:LONGEST])
+    request = memory_request(str(error))
     if request or isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
-        return Failure(kind="memory", message=request or text, hint=SMALLER_BATCH, phase=phase)
+        return Failure(kind="memory", message=(request or text)[:LONGEST], hint=SMALLER_BATCH, phase=phase)
     return Failure(kind="error", message=text, hint=_hint(error, program), phase=phase)
 
 

@@ -55,6 +55,16 @@ def test_an_error_for_lack_of_memory_is_recognized_by_its_type_or_its_text(error
     assert "smaller batch" in failure.hint
 
 
+def test_lack_of_memory_is_recognized_at_the_end_of_a_long_message_about_a_graph() -> None:
+    layer = '  File "/usr/lib/python3.13/site-packages/keras/src/layers/layer.py", line 12, in __call__\n\n'
+    definition = f"Detected at node conv/Conv2D defined at (most recent call last):\n{60 * layer}"
+    cause = "Failed copying input tensor from CPU:0 to GPU:0: Dst tensor is not initialized."
+    text = f"Graph execution error:\n\n{definition}\n{cause}\n\t [[{{{{node conv/Conv2D}}}}]] [Op:__inference_step_1]"
+    for error in (InternalError(text), ResourceExhaustedError(text)):
+        failure = failure_of(error, None, "steps")
+        assert (failure.kind, failure.message) == ("memory", "Dst tensor is not initialized")
+
+
 @pytest.mark.parametrize("text", ["Unable to allocate a seat", "out of range", "CUDNN_STATUS_EXECUTION_FAILED"])
 def test_another_error_is_not_taken_for_lack_of_memory(text: str) -> None:
     assert failure_of(InternalError(text), None, "steps").kind == "error"
