@@ -175,7 +175,7 @@ def _point(result: Result, axes: Sequence[str]) -> Point:
         id=result.id,
         step_seconds=None if failure else result.summary.step_seconds,
         examples_per_second=None if failure else _rate(result.summary),
-        failure=failure.message if failure else None,
+        failure=failure.brief if failure else None,
         out_of_memory=ran_out_of_memory(result),
     )
 

@@ -265,6 +265,15 @@ def test_running_out_of_memory_is_shown_in_the_table_and_in_a_sentence() -> None
     assert max(map(len, output.splitlines())) <= 80
 
 
+def test_the_failure_of_a_point_is_one_line_of_the_sentence_about_it() -> None:
+    points = two_lines(11.0)
+    points[-1].failure = Failure(
+        kind="error", message="in user code:\n\n    train.py, line 3\n\n    ValueError: bad shape"
+    )
+    (failed,) = [point for curve in sweep_of(points, 0.02).curves for point in curve.points if point.failure]
+    assert failed.failure == "ValueError: bad shape"
+
+
 def test_a_grid_has_a_line_per_pair_of_values() -> None:
     points = [point_of(batch, 0.001 * batch, "cpu") for batch in (1, 2)]
     for point in points:
