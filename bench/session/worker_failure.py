@@ -10,14 +10,15 @@ from typing import Any
 from bench.config.syntax import write_seconds
 from bench.model.failure import SMALLER_BATCH, Failure, fatal_memory_request
 from bench.model.phase import Activity
+from bench.registry.program_errors import is_devbench
 
 LAST_LINES = 20
 
-_WORKER_FOLDER = re.escape(str(Path(__file__).parent.parent / "worker"))
-OURS = re.compile(
-    rf'  File "({_WORKER_FOLDER}|<frozen runpy>|[^"]*\brunpy\.py"|<string>", line 1 in )|Extension modules: '
-)
-"""Lines of Python's fault handler that are not about the user's program."""
+NOT_PROGRAM = re.compile(r'  File "(<frozen runpy>|[^"]*\brunpy\.py"|<string>", line 1 in )|Extension modules: ')
+"""Lines of Python's fault handler that are about no source file of the user or of devbench."""
+
+FAULT_FRAME = re.compile(r'  File "([^"]+)", line \d+ in ')
+"""A frame that Python's fault handler wrote. The group holds the source file."""
 
 STARTING = re.compile(
     r"WARNING: All log messages before absl::InitializeLog\(\)|cpu_feature_guard\.cc|oneDNN custom operations are on"
@@ -33,7 +34,14 @@ LIMITS = (600.0, 3600.0, 14_400.0)
 def last_lines(stderr: str) -> list[str]:
     """Return the last lines of a worker's stderr, without those that are not about the user's program."""
     lines = [line for line in stderr.replace("\r", "\n").splitlines() if line.strip()]
-    return [line[-500:] for line in lines if not OURS.match(line) and not STARTING.search(line)][-LAST_LINES:]
+    shown = [line for line in lines if not (_is_ours(line) or NOT_PROGRAM.match(line) or STARTING.search(line))]
+    return [line[-500:] for line in shown[-LAST_LINES:]]
+
+
+def _is_ours(line: str) -> bool:
+    """Return whether Python's fault handler wrote a line about a frame of devbench. Built-in workloads are programs."""
+    frame = FAULT_FRAME.match(line)
+    return frame is not None and is_devbench(Path(frame.group(1)))
 
 
 def hung(seconds: float, phase: Activity, stderr: str, file: str | None) -> Failure:

@@ -37,6 +37,16 @@ def test_an_error_whose_inner_frames_keras_removed_is_not_a_fault_of_devbench(
     assert words in failure_of(caught.value, str(tmp_path / "train.py"), "first_step").hint
 
 
+def test_the_last_lines_of_a_crash_leave_out_the_frames_of_devbench_but_not_those_of_its_workloads() -> None:
+    package = Path(bench.__file__).parent
+    ours = [package / "registry" / "user_file.py", package / "registry" / "__init__.py", package / "worker" / "main.py"]
+    program = [Path("/programs/train.py"), package / "workloads" / "cifar.py"]
+    frames = [f'  File "{file}", line 12 in load' for file in (*program, *ours)]
+    heading = ["Fatal Python error: Segmentation fault", "Current thread 0x00007f (most recent call first):"]
+    text = "\n".join([*heading, *frames, '  File "<frozen runpy>", line 88 in _run_code'])
+    assert last_lines(text) == [*heading, *frames[:2]]
+
+
 def test_the_last_lines_of_a_failure_leave_out_what_tensorflow_logs_at_each_start() -> None:
     logged = [
         "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
