@@ -61,7 +61,8 @@ def test_before_the_trials_of_a_script_the_line_says_what_is_looked_for() -> Non
         (30.0, 4, 7, "at most 40 s left"),
         (30.0, 4, 30, "at most 1 min 30 s left"),
         (121.0, 4, 7, "the time limit is reached, so this trial is the last"),
-        (30.0, 4, 3, "the time limit is reached, so this trial is the last"),
+        (30.0, 4, 3, "more trials than planned, at most 1 min 30 s left"),
+        (121.0, 4, 3, "the time limit is reached, so this trial is the last"),
     ],
 )
 def test_the_time_left_follows_the_pace_but_never_exceeds_the_budget(

@@ -175,12 +175,14 @@ def _titled_step(estimate: Estimate) -> str:
 
 def _time_left(progress: Progress) -> str:
     """Return the time left: for the planned processes at the pace so far, or until the time limit if that is less."""
-    left = progress.budget - progress.elapsed
-    done = progress.trial - 1
-    if progress.planned and done:
-        left = min(left, progress.elapsed / done * (progress.planned - done))
     if progress.budget <= 0:
         return f"{numbers.time(progress.elapsed)} so far"
+    left = progress.budget - progress.elapsed
     if left <= 0:
         return "the time limit is reached, so this trial is the last"
+    done = progress.trial - 1
+    if progress.planned and done >= progress.planned:
+        return f"more trials than planned, at most {numbers.whole_seconds(left)} left"
+    if progress.planned and done:
+        left = min(left, progress.elapsed / done * (progress.planned - done))
     return f"at most {numbers.whole_seconds(left)} left"
