@@ -64,6 +64,14 @@ def test_the_advice_for_reads_depends_on_whether_the_steps_train() -> None:
         assert finding([level, inspected("step", 0.004)], "per-step synchronization").fix.startswith(advice)
 
 
+def test_the_advice_for_reads_of_a_workload_speaks_of_the_loss_only_if_it_is_known_to_train() -> None:
+    call = {"callbacks": [], "verbose": 0, "metrics": False}
+    for facts, advice in (({}, "Keep the values as tensors"), ({"fit": call}, "Read the loss every 100 steps")):
+        level = inspected("as-written", 0.010, **READS, **facts)
+        assert level.recognition is None
+        assert finding([level, inspected("step", 0.004)], "per-step synchronization").fix.startswith(advice)
+
+
 def test_the_share_of_a_cause_is_measured_at_the_first_level_without_it() -> None:
     levels = [inspected("as-written", 0.010, **DOUBLES), inspected("step", 0.006, **DOUBLES)]
     assert finding(levels, "float64").share is None

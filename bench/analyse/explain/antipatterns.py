@@ -20,23 +20,34 @@ Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
 """From a result and its usable samples to findings."""
 
 
+READ_LESS = {
+    True: "Read the loss every 100 steps or once per epoch.",
+    False: "Read the outputs of many steps at once.",
+    None: "Keep the values as tensors, and read those of many steps at once.",
+}
+"""Advice for reads after each step, by whether the steps train. None: that is not known."""
+
+
 def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if Python reads numbers back after each step."""
     reads = merged_facts(samples).host_reads
     if reads and reads.per_step >= 0.5:
         count = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
-        trains = base.recognition is None or base.recognition.chosen.trains
-        advice = (
-            "Read the loss every 100 steps or once per epoch." if trains else "Read the outputs of many steps at once."
-        )
         yield Finding(
             cause="per-step synchronization",
             sentence=f"Python reads {count} back after each step{named_lines(base, reads.lines, reads.elsewhere)}.",
             evidence="calls of .numpy(), float() and similar, counted in a few steps",
-            fix=f"{advice} Each read waits for the device.",
+            fix=f"{READ_LESS[_trains(base, samples)]} Each read waits for the device.",
             share=share_of(samples, "read"),
             estimated=True,
         )
+
+
+def _trains(base: Result, samples: Sequence[ProcessSample]) -> bool | None:
+    """Return whether the steps train. None if that is not known: the own loop of a workload may also only predict."""
+    if base.recognition is not None:
+        return base.recognition.chosen.trains
+    return True if merged_facts(samples).fit is not None else None
 
 
 def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

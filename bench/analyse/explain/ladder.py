@@ -67,7 +67,7 @@ DIFFERENCES: dict[tuple[Loop, Loop], LevelDifference] = {
         "copies",
         "converting batches and moving them to the device",
         "Pass tensors to a step, not arrays, in the dtype that the step computes in. If the data fit on the device, "
-        "copy them once before training. If not, copy them ahead of the step with tf.data's prefetch_to_device.",
+        "copy them once before the first step. If not, copy them ahead of the step with tf.data's prefetch_to_device.",
     ),
     ("resident", "fused"): LevelDifference(
         "dispatch",
