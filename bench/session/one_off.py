@@ -42,5 +42,5 @@ def profile(launcher: Launcher, result: Result, folder: Path) -> None:
         result.profile = worker.profile(folder / f"{name}-{result.id}", steps)
     except WorkerEnded as ended:
         worker.fail(ended.failure)
-        add_warning(result, "profile", f"no profile: {ended.failure.message}", ended.failure.hint)
+        add_warning(result, "profile", f"no profile: {ended.failure.brief}", ended.failure.hint)
     result.samples.remove(worker.sample)
