@@ -14,17 +14,14 @@ from bench.cli import completion
 from bench.cli.command import Json, build, json_requested, print_json
 from bench.model.loops import LOOPS
 from bench.registry.notebook import is_notebook
-from bench.registry.user_file import runnable
+from bench.registry.user_file import decision
 from bench.render.text import entry
 from bench.version import install_command
 
 COLUMN = 19
 
-NO_FUNCTIONS = (
-    f"it defines none of the functions {', '.join(registry.RUNNABLE[:-1])} and {registry.RUNNABLE[-1]} that devbench "
-    "could call"
-)
-"""The reason why a file is a script, as a clause."""
+MODULE = "`-m` runs a module as a script"
+"""The reason why a module is a script, as a clause."""
 
 SCRIPT_PARAMS: dict[str, dict[str, Any]] = {
     "batch": {
@@ -89,7 +86,7 @@ def described(name: str) -> dict[str, Any]:
         return {
             **workload(name, ["script"], {"NOT_LOOPS": NOT_LOOPS}),
             "script": True,
-            "reason": "it is a notebook" if is_notebook(name) else NO_FUNCTIONS,
+            "reason": MODULE if registry.is_module(name) else decision(Path(name).expanduser()).reason,
             "params": SCRIPT_PARAMS,
         }
     from bench.registry.description import Resolved
@@ -100,11 +97,10 @@ def described(name: str) -> dict[str, Any]:
     if isinstance(inspection.resolved, Resolved):
         resolved = inspection.resolved
         constants |= {"NOT_LOOPS": resolved.not_loops, "NOT_ON": resolved.not_on, "DATA": resolved.data}
-    function, line = runnable(file) or ("", 0)
     return {
         **workload(name, inspection.offers, constants),
         "script": False,
-        "reason": f"it defines `{function}` in line {line}",
+        "reason": decision(file).reason,
         "params": params(inspection.params),
     }
 

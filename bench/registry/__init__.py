@@ -65,7 +65,7 @@ def is_module(name: str | Path) -> bool:
 
 
 def is_script(name_or_path: str | Path) -> bool:
-    """Return whether a file or module is a script, because it offers no function of the protocol.
+    """Return whether a file or module is a script, because it offers devbench nothing to call, or runs by itself.
 
     Raises:
         WorkloadError: the file cannot be read, or is not Python.

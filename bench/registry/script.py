@@ -10,26 +10,80 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+from bench.registry.actions import FunctionNode, ParsedProgram, guarded, is_main_guard
 
 MAKERS = ("partial", "cache", "lru_cache")
 """Functions that return a function."""
 
+OWN_NAMES = ("as_written", "inputs", "probes", "Params")
+"""Names that a file has only if it is written for devbench."""
 
-def offered(tree: ast.Module, folder: Path, protocol: Mapping[str, frozenset[str]]) -> tuple[str, int] | None:
-    """Return the first function that devbench could run, as its name and line. None if the file is a script.
+OWN_ARGUMENTS = {"p", "ctx"}
+"""Arguments that a function has only if it is written for devbench."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a file is a script or a workload, and why.
+
+    Attributes:
+        is_script: whether the file is a script.
+        reason: why, as a clause that begins with "it".
+    """
+
+    is_script: bool
+    reason: str
+
+
+def decide(
+    tree: ast.Module, folder: Path, protocol: Mapping[str, frozenset[str]], runnable: tuple[str, ...]
+) -> Decision:
+    """Decide whether a file is a script. It is not run.
+
+    A workload defines functions of the protocol, and leaves it to devbench to call them. A file is a script if it
+    defines none, or if it trains or runs a model, or calls these functions, when it runs. Code under a main guard does
+    not run if devbench imports the file. Therefore, it makes no script of a complete workload that is written for
+    devbench.
 
     If the tree does not show whether a name is bound to a function, it counts as one. A file that assigns a model to
     `model`, as in `model = Sequential(…)`, is a script, unless it defines a function `model` or `as_written`. Its other
-    functions then only have names of the protocol by chance. The same holds for a function with other parameters in a
-    file that does something when it runs.
+    functions then only have names of the protocol by chance. The same holds for a function with other parameters, and
+    for functions that are no complete workload, in a file that does something when it runs.
 
     Args:
         tree: the syntax tree of the file.
         folder: the folder of the file, whose other files it may import.
-        protocol: the functions that devbench could run, each with the names of the parameters that it may have.
+        protocol: the functions of the protocol, each with the names of the parameters that it may have.
+        runnable: those of them that make a file a workload.
     """
-    return _ParsedFile.of(tree, folder).offered(protocol)
+    file = _ParsedFile.of(tree, folder)
+    none = Decision(True, f"it defines none of the functions {_listed(runnable)} that devbench could call")
+    if not {"model", "as_written"} & file.functions.keys() and any(map(file.binds_model, file.statements)):
+        return none
+    found = [(name, node) for node in file.statements for name in runnable if file.may_define(node, name)]
+    if not found:
+        return none
+    program = ParsedProgram.of(tree)
+    imported, own = program.actions(tree.body), file.is_written_for_devbench(protocol)
+    complete = file.is_complete()
+    run = imported.model_run or (None if own and complete else program.actions(guarded(tree.body)).model_run)
+    if run is not None:
+        return Decision(True, f"it calls `{run[0]}` itself, in line {run[1]}")
+    called = [] if own else sorted((imported.called[name], name) for name, _ in found if name in imported.called)
+    if called:
+        return Decision(True, f"it calls its function `{called[0][1]}` itself, in line {called[0][0]}")
+    acting = next(filter(file.acts, file.statements), None)
+    if acting is not None:
+        found = [(name, node) for name, node in found if _fits(node, protocol[name])]
+        if found and not complete:
+            return Decision(
+                True, f"it runs code of its own in line {acting.lineno}, and `{found[0][0]}` alone is no workload"
+            )
+    return Decision(False, f"it defines `{found[0][0]}` in line {found[0][1].lineno}") if found else none
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 @dataclass(frozen=True)
@@ -68,24 +122,47 @@ class _ParsedFile:
                     file.others[alias.asname or alias.name] = ("." * node.level + (node.module or ""), alias.name)
         return file
 
-    def offered(self, protocol: Mapping[str, frozenset[str]]) -> tuple[str, int] | None:
-        """Return the first function of the protocol, as its name and line. None if there is none."""
-        own = {"model", "as_written"} & self.functions.keys()
-        if not own and any(map(self._binds_model, self.statements)):
-            return None
-        found = [(name, node) for node in self.statements for name in protocol if self._may_define(node, name)]
-        if any(map(_acts, self.statements)):
-            found = [(name, node) for name, node in found if _fits(node, protocol[name])]
-        return next(((name, node.lineno) for name, node in found), None)
+    def is_written_for_devbench(self, protocol: Mapping[str, frozenset[str]]) -> bool:
+        """Return whether the file has names that are devbench's: `Params`, or functions with an argument `p`."""
+        classes = {node.name for node in self.statements if isinstance(node, ast.ClassDef)}
+        arguments = {
+            each.arg
+            for name, node in self.functions.items()
+            if name in protocol
+            for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        }
+        bound = {*self.functions, *self.others, *classes}
+        uses_bench = any(name.partition(".")[0] == "bench" for name, _ in self.others.values())
+        return bool(bound & {*OWN_NAMES} or arguments & OWN_ARGUMENTS or uses_bench)
 
-    def _may_define(self, node: ast.stmt, name: str) -> bool:
+    def is_complete(self) -> bool:
+        """Return whether the file may define all functions of a workload, such as `model` and `data`."""
+
+        def defines(name: str) -> bool:
+            return any(self.may_define(node, name) for node in self.statements)
+
+        if defines("as_written") or defines("probes"):
+            return True
+        return (defines("data") and (defines("model") or defines("step"))) or (defines("inputs") and defines("step"))
+
+    def acts(self, node: ast.stmt) -> bool:
+        """Return whether a statement does something when the file runs: a loop, a main guard, or a call of its own.
+
+        Calls of methods do not count, because most of them only configure something, as in `tf.random.set_seed(1)`.
+        """
+        called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+        if isinstance(called, ast.Name):
+            return called.id in self.functions or called.id in self.others or "*" in self.others
+        return isinstance(node, ast.For | ast.While) or is_main_guard(node)
+
+    def may_define(self, node: ast.stmt, name: str) -> bool:
         """Return whether a statement may bind a name to a function."""
         if isinstance(node, FunctionNode):
             return node.name == name and not any(map(_compiles, node.decorator_list))
         if isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             if any(alias.name == "*" for alias in node.names):
-                does_more = any(_acts(each) or isinstance(each, ast.Expr) for each in self.statements)
+                does_more = any(self.acts(each) or isinstance(each, ast.Expr) for each in self.statements)
                 return self._exports(module, name, default=not does_more)
             imported = next((alias.name for alias in node.names if (alias.asname or alias.name) == name), None)
             return imported is not None and self._exports(module, imported, default=True)
@@ -137,9 +214,9 @@ class _ParsedFile:
         except (OSError, SyntaxError, ValueError):
             return default
         file = _ParsedFile.of(tree, self.folder, self.seen | {source})
-        return any(file._may_define(node, name) for node in file.statements)
+        return any(file.may_define(node, name) for node in file.statements)
 
-    def _binds_model(self, node: ast.stmt) -> bool:
+    def binds_model(self, node: ast.stmt) -> bool:
         """Return whether a statement assigns the result of a call to `model`, and the result is not a function."""
         if not isinstance(node, ast.Assign | ast.AnnAssign) or not isinstance(node.value, ast.Call):
             return False
@@ -152,29 +229,13 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that an import of the file runs, including those in blocks."""
     for node in body:
         yield node
-        if isinstance(node, ast.If) and _is_main_guard(node):
+        if isinstance(node, ast.If) and is_main_guard(node):
             yield from _statements(node.orelse)
         elif not isinstance(node, FunctionNode | ast.ClassDef):
             for block in ("body", "orelse", "finalbody"):
                 yield from _statements(getattr(node, block, []))
             for part in (*getattr(node, "handlers", []), *getattr(node, "cases", [])):
                 yield from _statements(part.body)
-
-
-RUNS_MODEL = ("fit", "fit_generator", "train_on_batch", "evaluate", "predict")
-"""Methods that train or run a model."""
-
-
-def _acts(node: ast.stmt) -> bool:
-    """Return whether a statement does something when the file runs: a loop, a main guard, or a call that trains."""
-    if isinstance(node, ast.Expr | ast.Assign):
-        called = node.value.func if isinstance(node.value, ast.Call) else None
-        return isinstance(called, ast.Attribute) and called.attr in RUNS_MODEL
-    return isinstance(node, ast.For | ast.While) or (isinstance(node, ast.If) and _is_main_guard(node))
-
-
-def _is_main_guard(node: ast.If) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test))
 
 
 def _fits(node: ast.stmt, allowed: frozenset[str]) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from bench.errors import WorkloadError
 from bench.registry.notebook import is_notebook, read
 from bench.registry.program_errors import error_text
-from bench.registry.script import offered
+from bench.registry.script import Decision, decide
 
 _SETTINGS = frozenset({"p", "ctx"})
 _ALL = frozenset({"p", "ctx", "model", "data", "inputs"})
@@ -94,21 +94,23 @@ def describe(file: Path, name: str) -> Description:
 
 
 def runs_as_script(file: Path) -> bool:
-    """Return whether a file is a script, which offers devbench nothing to call. The file is not run.
+    """Return whether a file is a script. The file is not run.
 
     Raises:
         WorkloadError: the file cannot be read, or is not Python.
     """
-    return is_notebook(file) or runnable(file) is None
+    return decision(file).is_script
 
 
-def runnable(file: Path) -> tuple[str, int] | None:
-    """Return the first function of a file that makes it a workload, as its name and line. None if it is a script.
+def decision(file: Path) -> Decision:
+    """Return whether a file is a script or a workload, and why. The file is not run.
 
     Raises:
         WorkloadError: the file cannot be read, or is not Python.
     """
-    return offered(_parse(file), file.parent, {name: FUNCTIONS[name] for name in RUNNABLE})
+    if is_notebook(file):
+        return Decision(True, "it is a notebook")
+    return decide(_parse(file), file.parent, FUNCTIONS, RUNNABLE)
 
 
 def load(file: Path) -> ModuleType:

@@ -161,7 +161,7 @@ def test_an_error_in_a_users_file_is_reported_with_its_line(name: str, tmp_path:
 
 
 def test_an_import_of_a_users_file_ends_after_the_worker_timeout(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("while True:\n    pass\ndef step(): ...\n")
+    (tmp_path / "mine.py").write_text("while True:\n    pass\ndef step(): ...\ndef inputs(): ...\n")
     text = refusal(run_devbench(tmp_path, "run", "./mine.py", "--worker-timeout", "3s"))
     assert "mine.py took longer than 3 s" in text
     assert "--worker-timeout" in text

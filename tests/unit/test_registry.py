@@ -233,41 +233,6 @@ def test_a_number_of_steps_that_is_not_finite_is_an_error_of_the_file(value: str
         registry.resolve(path)
 
 
-SCRIPTS = {
-    "a model at the top": "import keras\nmodel = keras.Sequential([])\nmodel.fit([], [])\n",
-    "a model from a function": "def build():\n    return object()\n\nmodel: object = build()\n",
-    "a training at the top": "for epoch in range(1000):\n    pass\n",
-    "a main guard": "def main(): ...\n\nif __name__ == '__main__':\n    def step(): ...\n    main()\n",
-    "a module named model": "import model\nnet = model.build()\n",
-    "a star import of a library": "from os.path import *\nfor n in range(3):\n    pass\n",
-    "a star import of a file": "from helpers_of_mine import *\nmain()\n",
-    "a counter": "for epoch in range(2):\n    step = epoch * 10\n",
-    "several targets": "lr, step = 0.1, 0\n",
-    "an argument": "import argparse\nargs = argparse.Namespace(model='a')\nmodel = args.model\n",
-    "an attribute of a model": "class model: ...\nmodel.rate = len\n",
-    "a helper with other parameters": "def model(x, w): ...\n\nif __name__ == '__main__':\n    model(1, 2)\n",
-    "a helper with other parameters and a training": "def model(shape): ...\n\nnet = model(3)\nh = net.fit([], [])\n",
-    "a method": "class Trainer:\n    def step(self): ...\n\nTrainer().step()\n",
-}
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_is_described_without_running_it(name: str, tmp_path: Path) -> None:
-    trace = tmp_path / "ran"
-    write(tmp_path, "def main(): ...\n\ndef build(): ...\n", "helpers_of_mine.py")
-    path = write(tmp_path, f"open({str(trace)!r}, 'w').close()\n{SCRIPTS[name]}")
-    assert registry.is_script(path)
-    resolved = registry.resolve(path)
-    assert (resolved.is_script, resolved.name, resolved.params) == (True, "mine", {})
-    assert registry.obstacle(resolved.offers, resolved.not_loops, "as-written") is None
-    assert registry.obstacle(resolved.offers, resolved.not_loops, "fit") == "a script runs only as it is written"
-    with pytest.raises(WorkloadError, match="is a script, not a workload"):
-        registry.params_schema(path)
-    with pytest.raises(SettingsError, match="is a script, so it has no parameter rows"):
-        registry.resolve(path, {"batch": "3", "rows": "9"})
-    assert not trace.exists()
-
-
 def test_a_script_has_no_parameter_but_the_batch_of_its_fit(tmp_path: Path) -> None:
     path = write(tmp_path, "print(1)")
     resolved = registry.resolve(path, {"batch": "64"})
@@ -307,23 +272,6 @@ def test_a_module_is_found_without_importing_it(tmp_path: Path, monkeypatch: pyt
     assert registry.resolve("-m mypackage").file == str(package / "__main__.py")
     with pytest.raises(WorkloadError, match=r"no module named mypackage\.other"):
         registry.resolve("-m mypackage.other")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "from step_of_mine import step\n",
-        "from step_of_mine import *\n",
-        "import step_of_mine\nstep = step_of_mine.step\n",
-        "from functools import partial\nfrom step_of_mine import step as general\nstep = partial(general)\n",
-        "def make():\n    def inner(): ...\n    return inner\n\nstep = make()\n",
-        "try:\n    import nothing_of_this_name\nexcept ImportError:\n    def step(): ...\n",
-        "if True:\n    step = lambda: None\n",
-    ],
-)
-def test_a_function_that_is_not_defined_at_the_top_counts_too(text: str, tmp_path: Path) -> None:
-    write(tmp_path, "def step(): ...\n", "step_of_mine.py")
-    assert registry.inspect_file(write(tmp_path, text)).offers == ["step"]
 
 
 def test_an_error_in_an_imported_file_names_the_line_of_that_file(tmp_path: Path) -> None:
