@@ -16,6 +16,7 @@ from bench.worker.batches import fit_arguments, is_smaller, pipeline, pool
 from bench.worker.cluster.strategy import ReducedLosses, distributed, train_as_one
 from bench.worker.examples import as_tuple
 from bench.worker.rig import Rig
+from bench.worker.synchronize import total_loss
 from bench.worker.timed_loop import TimedLoop
 
 FUSED_STEPS = 512
@@ -49,16 +50,6 @@ def python_step(rig: Rig) -> Callable[..., Any]:
         return total_loss(tf, model.train_step(batch[0] if x_alone else batch))  # as `fit` calls it
 
     return train_step
-
-
-def total_loss(tf: Any, returned: Any) -> Any:
-    """Return the loss from what a model's `train_step` returned: `loss`, or the sum of all values if there is none."""
-    if not isinstance(returned, Mapping):
-        return returned
-    if "loss" in returned:
-        return returned["loss"]
-    means = [tf.reduce_mean(part) for part in tf.nest.flatten(returned)]
-    return tf.add_n([tf.cast(mean, means[0].dtype) for mean in means])
 
 
 def graph_step(rig: Rig, example: tuple[Any, ...]) -> Any:

@@ -9,7 +9,7 @@ well would cost 0.7% of a block. TensorFlow's own ways to synchronize are missin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bench.errors import WorkloadError
@@ -57,8 +57,7 @@ class Synchronizer:
         """
         import numpy as np
 
-        if isinstance(value, dict):  # a model's `train_step` may return several losses instead of one
-            return self.loss(value["loss"]) if "loss" in value else sum(map(self.loss, value.values()))
+        value = total_loss(self._tf, value)  # `fit` reports what the model's `train_step` returned
         if hasattr(value, "trainable_variables"):
             value = np.concatenate([v.numpy().ravel() for v in value.trainable_variables])
         array = np.asarray(value, dtype="float64")
@@ -69,7 +68,7 @@ class Synchronizer:
 
         if isinstance(value, np.ndarray):  # it is on the host already
             return self._number(value.flat[-1])
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             return sum(self._last_element(part) for part in value.values())
         if isinstance(value, (tuple, list)):
             return sum(self._last_element(part) for part in value)
@@ -114,3 +113,16 @@ class Synchronizer:
             return 0.0
         with self._tf.device(self._device):
             return float(total())
+
+
+def total_loss(tf: Any, returned: Any) -> Any:
+    """Return the loss from what a model's `train_step` returned, in a graph or eagerly.
+
+    This is `loss`, or the sum of the means of all values if there is no `loss`: 0 if there is no value.
+    """
+    if not isinstance(returned, Mapping):
+        return returned
+    if "loss" in returned:
+        return returned["loss"]
+    means = [tf.reduce_mean(part) for part in tf.nest.flatten(returned)]
+    return tf.add_n([tf.cast(mean, means[0].dtype) for mean in means]) if means else tf.constant(0.0)

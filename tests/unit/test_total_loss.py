@@ -1,0 +1,50 @@
+"""The loss of a `train_step` that returns a dict is the same in `fit`, which reports the dict, and in other loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.worker.loops import python_step
+from bench.worker.synchronize import Synchronizer
+
+
+def add_n(parts: Sequence[Any]) -> Any:
+    """Return the sum, and refuse an empty list as TensorFlow does."""
+    if not parts:
+        raise ValueError("inputs must be an iterable of at least one Tensor")
+    return np.sum(parts)
+
+
+def flatten(value: Any) -> list[Any]:
+    return [leaf for part in value.values() for leaf in flatten(part)] if isinstance(value, dict) else [value]
+
+
+TF: Any = SimpleNamespace(
+    reduce_mean=lambda value: np.float32(np.mean(value)),
+    cast=lambda value, dtype: np.asarray(value, dtype),
+    constant=np.float32,
+    add_n=add_n,
+    nest=SimpleNamespace(flatten=flatten),
+)
+
+
+@pytest.mark.parametrize(
+    ("returned", "loss"),
+    [
+        ({}, 0.0),
+        ({"g_loss": 2.0, "d_loss": 3.0}, 5.0),
+        ({"g_loss": np.array([1.0, -3.0]), "d_loss": 2.0}, 1.0),
+        ({"losses": {"a": 1.0, "b": np.array([2.0, 4.0])}}, 4.0),
+        ({"loss": 7.0, "accuracy": 0.5}, 7.0),
+    ],
+)
+def test_fit_and_step_read_the_same_loss_from_a_dict(returned: dict[str, Any], loss: float) -> None:
+    model = SimpleNamespace(train_step=lambda batch: returned)
+    rig: Any = SimpleNamespace(has=lambda name: False, compiled=True, is_dataset=False, model=model, tf=TF)
+    synchronizer = Synchronizer(TF, "/CPU:0")
+    assert synchronizer.loss(returned) == synchronizer.loss(python_step(rig)(1)) == loss
