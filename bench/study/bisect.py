@@ -18,7 +18,7 @@ from bench.store import atomic
 from bench.study import bisect_chains
 from bench.study.bisect_search import Search
 from bench.study.plan import plan
-from bench.study.recorded import recorded
+from bench.study.recorded import recorded, title_of
 from bench.study.run import run_design
 
 
@@ -38,7 +38,7 @@ def bisect(
             "Name one --backend and at most one --loop, without --vary or --env.",
         )
     results: list[Result] = []
-    with recorded(settings, f"bisect {program}", recorder) as record:
+    with recorded(settings, f"bisect {title_of([program], settings)}", recorder) as record:
 
         def measure(programs: Sequence[str | Path], race: RunSettings) -> Sequence[Result]:
             (group,) = plan(programs, race)

@@ -38,7 +38,7 @@ from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
 from bench.study.peaks import PEAKS, peaks_for
 from bench.study.plan import plan, spec_of_settings
 from bench.study.recommend import Tried, fastest
-from bench.study.recorded import recorded
+from bench.study.recorded import recorded, title_of
 from bench.whatif import WhatIf
 
 FIRST = replace(WHAT_IF, separate_starts=1, cold_starts="alone", inspect=True, enough=lambda results: True)
@@ -52,7 +52,8 @@ def explain(
     workload: str, settings: RunSettings, recorder: Recorder | None = None, *, what_ifs: bool = True
 ) -> Explanation:
     """Explain a workload. The arguments, results and errors are those of `bench.api.explain`."""
-    with recorded(settings, f"explain {workload}", recorder) as record, WorkerServers() as servers:
+    title = f"explain {title_of([workload], settings)}"
+    with recorded(settings, title, recorder) as record, WorkerServers() as servers:
         study = ExplainStudy(workload, settings, record, servers)
         try:
             explanation = study.run(what_ifs)

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
+from bench.config.notation import write
 from bench.config.settings import RunSettings
 from bench.model.run_state import Listener
+from bench.model.spec import ROLES
 from bench.publish.recorder import Recorder, recording, silent
 from bench.signals import interruptible
 from bench.store import files
+
+NOT_IN_TITLE = ("args", "data_dir", "param")
+"""Settings that define a spec and are not named in a title, or are shown in another way."""
+
+
+def title_of(programs: Sequence[str | Path], settings: RunSettings) -> str:
+    """Return what a study was asked for, such as "cifar, batch=32" or "train.py --lr 0.1, dtype=float64".
+
+    This names the programs, the arguments of a script, and all settings that define a spec and are not the defaults.
+
+    Args:
+        programs: The programs, as the user named them.
+        settings: The settings of the study.
+    """
+    names = ", ".join(Path(name).name if str(name).endswith((".py", ".ipynb")) else str(name) for name in programs)
+    program = f"{names} {shlex.join(settings.args)}" if settings.args else names
+    assigned = [f"{name}={value}" for name, value in {**settings.param, **settings.vary}.items()]
+    for option in (option for role in ROLES.values() for option in role.options if option not in NOT_IN_TITLE):
+        field, value = RunSettings.model_fields[option], getattr(settings, option)
+        if value != field.default and option not in settings.vary:
+            text = ",".join(value) if isinstance(value, dict) else write(field, value)
+            assigned.append(f"{option}={text}")
+    return ", ".join([program, *assigned])
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from bench.session import stopping
 from bench.session.design import Design
 from bench.session.session import Session
 from bench.study import plan
-from bench.study.recorded import recorded
+from bench.study.recorded import recorded, title_of
 
 
 def run(
@@ -34,10 +34,8 @@ def run(
 
     `deadline` is the monotonic seconds by which the last trial should end. None if only the settings limit the time.
     """
-    title = ", ".join(Path(name).name if str(name).endswith((".py", ".ipynb")) else str(name) for name in workloads)
-    title += "".join(f", {name}={values}" for name, values in settings.vary.items())
     results: list[Result] = []
-    with recorded(settings, title, recorder, listener, warn) as record:
+    with recorded(settings, title_of(workloads, settings), recorder, listener, warn) as record:
         try:
             groups = plan.groups(workloads, settings)
             _require_devices(groups, settings, record)

@@ -27,7 +27,7 @@ from bench.session.design import Design, with_first
 from bench.session.session import Session
 from bench.study.explain_levels import with_script
 from bench.study.plan import plan
-from bench.study.recorded import recorded
+from bench.study.recorded import recorded, title_of
 from bench.study.scale_hosts import Hosts, check_hosts, cluster_run, cpus_of_each
 from bench.worker.rendezvous.losing import of_cluster
 
@@ -51,7 +51,7 @@ def scale(
     recorder: Recorder | None = None,
 ) -> ScalingStudy:
     """Measure a program with one worker and with several. The arguments and errors are those of `bench.api.scale`."""
-    with recorded(settings, f"scale {program}", recorder) as record:
+    with recorded(settings, f"scale {title_of([program], settings)}", recorder) as record:
         study = ScaleStudy(program, settings, record, sizes, scaling, strategy, cluster or Hosts())
         try:
             return study.run()

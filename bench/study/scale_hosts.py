@@ -11,6 +11,7 @@ from bench.backends import capabilities
 from bench.errors import NotApplicable, SettingsError
 from bench.machine.limits import cpus_by_core, thread_count
 from bench.model.spec import Spec
+from bench.render import numbers
 from bench.worker.protocol import ClusterRun
 
 
@@ -62,7 +63,8 @@ def cpus_of_each(count: int) -> int:
     if cpus < count:
         raise NotApplicable(
             f"{count} workers need at least {count} CPUs, and {cpus} {'is' if cpus == 1 else 'are'} available",
-            f"Measure up to {cpus} workers here: --workers {cpus}. Use several machines for more: --hosts.",
+            f"Measure up to {numbers.count(cpus, 'worker')} here: --workers {cpus}. "
+            "Use several machines for more: --hosts.",
         )
     return cpus // count
 

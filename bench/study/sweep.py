@@ -25,7 +25,7 @@ from bench.session import stopping
 from bench.session.design import Design
 from bench.session.session import Session
 from bench.study.plan import plan
-from bench.study.recorded import recorded
+from bench.study.recorded import recorded, title_of
 
 POINT = Design(purpose="sweep", pilot=3, clear_trials=3, full=False, profiled="none")
 """The design of a point. It needs fewer trials, because its neighbours support it."""
@@ -45,7 +45,7 @@ SECONDS = 900.0
 
 def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Recorder | None = None) -> Sweep:
     """Measure a workload over a range. The arguments, results and errors are those of `bench.api.sweep`."""
-    with recorded(settings, f"sweep {workload}", recorder) as record:
+    with recorded(settings, f"sweep {title_of([workload], settings)}", recorder) as record:
         study = SweepStudy(workload, settings, record, point_time)
         try:
             curves = study.run()

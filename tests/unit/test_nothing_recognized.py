@@ -14,9 +14,10 @@ PREDICT = StepSource(kind="predict", name="predict", file="train.py", line=3, to
 
 
 def test_an_unknown_loop_number_is_answered_with_the_loops_of_the_script() -> None:
-    error = no_steps("train.py", [PREDICT], watch=2, reason="", state="it ended after 1.0 s")
-    assert str(error) == "train.py has no loop number 2; it ended after 1.0 s"
-    assert error.hint == "Its loops:\n1  4 steps: predict in train.py, line 3"
+    loops = [PREDICT, PREDICT.model_copy(update={"steps": 1, "line": 9})]
+    error = no_steps("train.py", loops, watch=3, reason="", state="it ended after 1.0 s")
+    assert str(error) == "train.py has no loop number 3; it ended after 1.0 s"
+    assert error.hint == "Its loops:\n1  4 steps: predict in train.py, line 3\n2  1 step: predict in train.py, line 9"
 
 
 def test_a_script_without_steps_learns_whether_it_imported_tensorflow_and_what_was_seen() -> None:

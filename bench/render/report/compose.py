@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from bench.analyse.analysis import Analysis
 from bench.model.result import Result
+from bench.model.spec_labels import aspects
 from bench.render import labels, numbers
 from bench.render.report import content
 from bench.render.report.document import Chapter, ReportDocument, Row, Table
@@ -30,16 +31,44 @@ def compose(selection: Selection, analyses: Iterable[Analysis]) -> ReportDocumen
         DataError: a file in the folder is not a result.
     """
     pairs = zip(selection.chapters, analyses, strict=True)
-    chapters = [_chapter(entries, analysis, number) for number, (entries, analysis) in enumerate(pairs, 1)]
-    titles = [chapter.title for chapter in chapters]
-    chapters = [
-        replace(chapter, title=f"{chapter.title} ({numbers.timestamp(entries.newest)})")
-        if titles.count(chapter.title) > 1  # links with the same text should lead to the same place
-        else chapter
-        for chapter, entries in zip(chapters, selection.chapters, strict=True)
-    ]
+    chapters, columns = [], []
+    for number, (entries, analysis) in enumerate(pairs, 1):
+        chapters.append(_chapter(entries, analysis, number))
+        columns.append(_common(analysis.results))
+    dates = [numbers.timestamp(entries.newest) for entries in selection.chapters]
+    titles = _distinct([chapter.title for chapter in chapters], columns, dates)
+    chapters = [replace(chapter, title=title) for chapter, title in zip(chapters, titles, strict=True)]
     name = plain(selection.folder.resolve().name) or "results"
     return ReportDocument(f"devbench: {name}", _about(selection), tuple(chapters), _all_results(selection))
+
+
+def _common(results: Sequence[Result]) -> dict[str, str]:
+    """Return what the specs of a chapter's results have in common, in words, by the names of fields and parameters."""
+    columns = [aspects(result.spec) for result in results]
+    first = columns[0] if columns else {}
+    return {name: text for name, text in first.items() if all(other.get(name) == text for other in columns)}
+
+
+def _distinct(titles: Sequence[str], columns: Sequence[Mapping[str, str]], dates: Sequence[str]) -> list[str]:
+    """Return titles of which none is repeated, because links with the same text should lead to the same place.
+
+    Repeated titles get what differs between the specs of their chapters, and repetitions of a spec get the date.
+
+    Args:
+        titles: the titles of all chapters.
+        columns: what the specs of each chapter have in common, in words.
+        dates: when the newest result of each chapter started.
+    """
+    named = []
+    for title, column in zip(titles, columns, strict=True):
+        same = [other for other, other_title in zip(columns, titles, strict=True) if other_title == title]
+        varying = [name for name in column if name != "file" and len({other.get(name) for other in same}) > 1]
+        named.append((title, [text for name in varying if (text := column[name])]))
+    shown = []
+    for (title, texts), date in zip(named, dates, strict=True):
+        details = [*texts, date] if named.count((title, texts)) > 1 else texts
+        shown.append(plain(f"{title} ({', '.join(details)})") if details else title)
+    return shown
 
 
 def _chapter(entries: ChapterEntries, analysis: Analysis, number: int) -> Chapter:

@@ -5,11 +5,12 @@ The hub's pages show the same content.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.analyse.analysis import Analysis, Explained, Scaled, Swept
 from bench.analyse.outcome import Outcome
+from bench.model.result import Result
 from bench.render.labels import common_label
 from bench.render.report.document import Section
 from bench.render.report.result_set import ResultSet
@@ -53,7 +54,8 @@ def _of_explanation(explained: Explained) -> Content:
     shown, results = explained.explanation, ResultSet.of(explained.results)
     own = explanation.sections(shown, explained.threshold)
     sections = [section(results) for section in SECTIONS] if results.members else []
-    return _content(explanation.title(shown), explanation.sentences(shown), [*own, *sections])
+    title = explanation.title(f"{shown.label}{_batch(results.members)}")
+    return _content(title, explanation.sentences(shown), [*own, *sections])
 
 
 def _of_sweep(swept: Swept) -> Content:
@@ -92,6 +94,13 @@ def _title(results: ResultSet) -> str:
     if len(results.members) == 1:
         return title
     return f"{title}: {'; '.join(results.labels[:LABELS])}" + ("; …" if len(results.labels) > LABELS else "")
+
+
+def _batch(results: Sequence[Result]) -> str:
+    """Return ", batch 64" if all results have this batch, else an empty text."""
+    batches = {str(result.spec.params.get("batch", "")) for result in results}
+    batch = batches.pop() if len(batches) == 1 else ""
+    return f", batch {batch}" if batch else ""
 
 
 def _sentences(results: ResultSet) -> list[str]:

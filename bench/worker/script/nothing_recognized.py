@@ -34,7 +34,7 @@ def no_steps(
         fits: the lines that called `fit`, which ran no step, with the number of calls.
     """
     if watch is not None and sources:
-        listed = "\n".join(f"{n}  {source.steps} steps: {source.place}" for n, source in enumerate(sources, 1))
+        listed = "\n".join(f"{n}  {_steps(source)}: {source.place}" for n, source in enumerate(sources, 1))
         return NothingRecognized(f"{name} has no loop number {watch}; {state}", f"Its loops:\n{listed}")
     clauses = [f"no training step found in {name}", state]
     if reason:
@@ -63,3 +63,7 @@ def without_step(call: ScriptCall, count: int) -> str:
     calls = "1 call of fit was" if count == 1 else f"{count} calls of fit were"
     place = f" ({call.file}, line {call.line})" if call.file else ""
     return f"{calls} seen{place}, without a step"
+
+
+def _steps(source: StepSource) -> str:
+    return f"{source.steps} step{'' if source.steps == 1 else 's'}"

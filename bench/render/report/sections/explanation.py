@@ -15,9 +15,9 @@ from bench.render.sentences import explanation as wording
 from bench.render.text import plain
 
 
-def title(explanation: Explanation) -> str:
-    """Return the title of an explanation."""
-    return f"Where the time of {explanation.label} goes"
+def title(label: str) -> str:
+    """Return the title of the explanation of a program, from the program's label."""
+    return f"Where the time of {label} goes"
 
 
 def sentences(explanation: Explanation) -> list[str]:
