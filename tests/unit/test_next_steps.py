@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import shlex
 import signal
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from synthetic import folder, measured, result
+import typer
+from synthetic import explanation, folder, ladder_results, measured, result, sweep_results
+from synthetic_scaling import scaling_results
 
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair, pair_groups
+from bench.analyse.scaling import scaling_of
 from bench.analyse.sweep import sweep_of
-from bench.cli import app, explain, gate, next_steps, run, scale, sweep
-from bench.config.settings import load
+from bench.cli import app, bisect, compare, doctor, explain, gate, next_steps, run, scale, sweep
+from bench.config.settings import RunSettings, load
 from bench.errors import Interrupted
+from bench.model.bisection import Bisection
+from bench.model.check import Check
 from bench.model.result import Summary, SweepMembership
 from bench.model.sample import ProcessSample
 from bench.model.spec import Spec
@@ -74,6 +82,54 @@ def test_a_gate_that_finds_a_slow_down_ends_with_the_next_steps_and_exit_code_5(
     assert asked == [results[1].spec]
     shown = capsys.readouterr().err.partition("next:\n")[2].splitlines()
     assert [line.split()[1] for line in shown] == ["bisect", "report"]
+
+
+def shown_after(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the commands below "next:" at the end of what a command wrote to stderr."""
+    lines = capsys.readouterr().err.partition("next:\n")[2].splitlines()
+    return [line.partition("  # ")[0].strip() for line in lines]
+
+
+REPORTED: dict[str, Callable[[RunSettings], int]] = {
+    "explain": lambda settings: explain._show(explanation(ladder_results()), None, settings),
+    "sweep": lambda settings: sweep._show(sweep_of(sweep_results(), 0.02), None, settings),
+    "scale": lambda settings: scale._show(scaling_of(scaling_results(), 0.02), None, settings),
+    "bisect": lambda settings: bisect._show(Bisection(chain=["a", "b"], races=[], slow_downs=[]), None, settings),
+}
+"""What shows the result of each of these commands, which a report can show too."""
+
+
+@pytest.mark.parametrize("command", REPORTED)
+def test_a_study_is_followed_by_report_but_not_in_json(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert REPORTED[command](load(output=str(tmp_path))) == 0
+    assert shown_after(capsys) == [f"devbench report {tmp_path}"]
+    REPORTED[command](load(output=str(tmp_path), json=True))
+    assert shown_after(capsys) == []
+
+
+def test_a_comparison_of_a_folder_is_followed_by_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = [measured("1", [0.1, 0.1]), measured("2", [0.2, 0.2], loop="step")]
+    folder(tmp_path, *results)
+    compare.compare([str(tmp_path)], load())
+    assert shown_after(capsys) == [f"devbench report {tmp_path}"]
+    compare.compare([str(path) for path in sorted(tmp_path.glob("*.json"))], load())
+    assert shown_after(capsys) == []  # a report is about a folder
+
+
+@pytest.mark.parametrize(("status", "commands"), [("PASS", ["devbench run cifar --backend cpu"]), ("FAIL", [])])
+def test_doctor_is_followed_by_a_first_run_if_nothing_failed(
+    status: Literal["PASS", "FAIL"],
+    commands: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    check = Check(status=status, name="disk", detail="80 GB free")
+    monkeypatch.setattr(doctor, "_sections", lambda *_: iter([("machine", iter([check]))]))
+    with suppress(typer.Exit):
+        doctor.doctor(load(backend="cpu"))
+    assert shown_after(capsys) == commands
 
 
 def test_no_command_is_suggested_for_failed_results(tmp_path: Path) -> None:
