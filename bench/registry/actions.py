@@ -20,6 +20,9 @@ RUNS_MODEL = (
 )
 """Methods that train or run a model, and what an eager training calls."""
 
+WRAPPERS = ("partial", "cache", "lru_cache", "function", "custom_gradient", "recompute_grad")
+"""Functions that return the function that they get, and do not call it yet."""
+
 OTHER_LIBRARIES = ("sklearn", "scipy")
 """Libraries with methods of these names that prepare data."""
 
@@ -120,31 +123,34 @@ def is_main_guard(node: ast.AST) -> bool:
     )
 
 
-def _executed(node: ast.AST) -> Iterator[ast.AST]:
+def _executed(statement: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and the nodes within it that run with it: no bodies of functions, classes and main guards."""
-    yield node
-    if isinstance(node, FunctionNode):
-        parts: list[ast.AST] = [*node.decorator_list, *node.args.defaults]
-    elif isinstance(node, ast.ClassDef | ast.Lambda):
-        parts = []
-    elif is_main_guard(node) and isinstance(node, ast.If):
-        parts = [*node.orelse]
-    else:
-        parts = [*ast.iter_child_nodes(node)]
-    for part in parts:
-        yield from _executed(part)
+    nodes = [statement]
+    while nodes:
+        node = nodes.pop()
+        yield node
+        if isinstance(node, FunctionNode):
+            parts: list[ast.AST] = [*node.decorator_list, *node.args.defaults]
+        elif isinstance(node, ast.ClassDef | ast.Lambda):
+            parts = []
+        elif isinstance(node, ast.If) and is_main_guard(node):
+            parts = [*node.orelse]
+        else:
+            parts = [*ast.iter_child_nodes(node)]
+        nodes += reversed(parts)
 
 
 def _calls(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.Name | ast.Attribute]]:
     """Yield what statements call, by name: functions and methods, and functions passed on, as in `app.run(main)`."""
     for node in (part for statement in body for part in _executed(statement)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            yield node.func.id, node.func
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield node.func.attr, node.func
-        elif isinstance(node, ast.Expr):  # the value is not kept, so functions are passed on to be called
-            arguments = [value for call in ast.walk(node) if isinstance(call, ast.Call) for value in call.args]
-            yield from ((value.id, value) for value in arguments if isinstance(value, ast.Name))
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if isinstance(node.func, ast.Name | ast.Attribute):
+            yield name, node.func
+        if name not in WRAPPERS:
+            passed = [*node.args, *(keyword.value for keyword in node.keywords)]
+            yield from ((value.id, value) for value in passed if isinstance(value, ast.Name))
 
 
 def _parameters(function: FunctionNode) -> frozenset[str]:

@@ -51,6 +51,14 @@ SCRIPTS = {
     "a main function that is passed on": (
         "from absl import app\ndef model(): ...\ndef main(argv):\n    net = model()\n    net.fit([])\n\napp.run(main)\n"
     ),
+    "a training in a thread": (
+        "import threading\ndef data(): ...\ndef model(): ...\n\ndef main():\n    model().fit(*data())\n\n"
+        "thread = threading.Thread(target=main)\nthread.start()\n"
+    ),
+    "several trainings": (
+        "def data(): ...\ndef model(): ...\n\ndef train(n):\n    return model().fit(*data())\n\n"
+        "runs = list(map(train, range(3)))\n"
+    ),
     "a training in a method": (
         "def model(): ...\ndef data(): ...\n\nclass Trainer:\n    def run(self):\n        self.model.fit(*data())\n\n"
         "trainer = Trainer()\ntrainer.run()\n"
