@@ -14,11 +14,13 @@ RUNS_MODEL = (
     "train_on_batch",
     "evaluate",
     "predict",
-    "GradientTape",
     "apply_gradients",
     "minimize",
 )
-"""Methods that train or run a model, and what an eager training calls."""
+"""Methods that train or run a model."""
+
+TAPE = "GradientTape"
+"""The class that an eager training makes an object of in each step."""
 
 WRAPPERS = ("partial", "cache", "lru_cache", "function", "custom_gradient", "recompute_grad")
 """Functions that return the function that they get, and do not call it yet."""
@@ -83,7 +85,7 @@ class ParsedProgram:
         while blocks:
             body, parameters = blocks.pop()
             for name, call in _calls(body):
-                if isinstance(call, ast.Attribute) and name in RUNS_MODEL and not self._is_of_other_library(call):
+                if name == TAPE or (isinstance(call, ast.Attribute) and self._runs_model(name, call)):
                     model_runs.append((name, call.lineno))
                 if isinstance(call, ast.Name) and name not in parameters:
                     called.setdefault(name, call.lineno)
@@ -93,8 +95,10 @@ class ParsedProgram:
                         blocks.append((function.body, _parameters(function)))
         return Actions(min(model_runs, key=lambda run: run[1], default=None), called)
 
-    def _is_of_other_library(self, called: ast.Attribute) -> bool:
-        """Return whether a method is that of an object that another library made, such as a scaler of sklearn."""
+    def _runs_model(self, name: str, called: ast.Attribute) -> bool:
+        """Return whether a method may train or run a model, and not a scaler of sklearn, for example."""
+        if name not in RUNS_MODEL:
+            return False
         node: ast.expr = called
         followed: set[str] = set()
         while True:
@@ -107,7 +111,7 @@ class ParsedProgram:
                 node = self.values[node.id]
             else:
                 break
-        return isinstance(node, ast.Name) and self.modules.get(node.id, "").partition(".")[0] in OTHER_LIBRARIES
+        return not (isinstance(node, ast.Name) and self.modules.get(node.id, "").split(".")[0] in OTHER_LIBRARIES)
 
 
 def guarded(body: Sequence[ast.stmt]) -> list[ast.stmt]:

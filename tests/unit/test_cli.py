@@ -267,6 +267,10 @@ def test_list_of_a_file_says_that_it_is_a_script_or_a_notebook(tmp_path: Path) -
     text = " ".join(devbench("list", "train.py", cwd=tmp_path).stdout.split())
     assert "train.py is a script: it defines none of the functions" in text
     assert "Run it: devbench run train.py" in text
+    (tmp_path / "helper.py").write_text("def model(): ...\n\nmodel().fit(x, y)\n", encoding="utf-8")
+    assert (
+        "helper.py is a script: it calls `fit` itself, in line 3." in devbench("list", "helper.py", cwd=tmp_path).stdout
+    )
     listed = document(devbench("list", "train.py", "--json", cwd=tmp_path))["workload"]
     assert (listed["script"], listed["loops"]) == (True, ["as-written"])
     python = {"language_info": {"name": "python"}}

@@ -71,6 +71,9 @@ SCRIPTS = {
         "import tensorflow as tf\ndef data(): ...\ndef model(): ...\n\n"
         "def train():\n    with tf.GradientTape() as tape: ...\n\nfor n in range(3):\n    train()\n"
     ),
+    "an imported gradient tape": (
+        "from tensorflow import GradientTape\ndef data(): ...\ndef model(): ...\n\nwith GradientTape() as tape: ...\n"
+    ),
     "an inference": "def data(): ...\ndef model(): ...\n\nnet = model()\nfor batch in data():\n    net(batch)\n",
     "a training by a file written for devbench": (
         "def data(p): ...\ndef model(p): ...\n\nnet = model(1)\nnet.fit(*data(1))\n"
