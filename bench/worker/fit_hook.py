@@ -13,7 +13,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 from bench.machine import installed
@@ -57,6 +57,7 @@ class FitHook:
         model: the model that is trained. None before its first step.
         iterator: the input iterator of the last step, once no more steps are wanted. None before that, because the
             program owns the iterator and drops it when its epoch ends.
+        device: the device in whose scope the program called `fit`, such as its own `tf.device`. Empty if in none.
         make_train_function: the method of Keras, unpatched.
         train_function: the train function of the latest step, without the wrapper.
         dataset: the `tf.data.Dataset` that Python iterated over last. Iterations by Keras do not count.
@@ -78,6 +79,7 @@ class FitHook:
     ) -> None:
         self.model: Any = None
         self.iterator: Any = None
+        self.device = ""
         self.train_function: Any = None
         self.dataset: Any = None
         self.arguments: dict[str, Any] = {}
@@ -107,18 +109,23 @@ class FitHook:
     def unobserved(self) -> Iterator[None]:
         """Run devbench's own calls of `fit`, and keep what the hook has learned from the program's calls.
 
-        The steps of these calls count in `FitEpochs.total`.
+        They run in the device scope in which the program called `fit`. Their steps count in `FitEpochs.total`.
         """
         kept = self.arguments, self.epochs, self.observer, self.on_step, self._pass
         wanted, self.wanted = self.wanted, None
         passive, self.passive = self.passive, False
         self.epochs, self.observer, self.on_step = FitEpochs(), None, lambda logs, steps: None
         try:
-            yield
+            with self.scope():
+                yield
         finally:
             kept[1].total += self.epochs.total
             self.arguments, self.epochs, self.observer, self.on_step, self._pass = kept
             self.wanted, self.passive = wanted, passive
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return the device scope in which the program called `fit`."""
+        return self._tf.device(self.device) if self.device else nullcontext()
 
     def _patch_fit(self, what_ifs: WhatIfs) -> None:
         original = self._tf.keras.Model.fit
@@ -151,6 +158,7 @@ class FitHook:
         self.arguments = what_ifs.fit(model, arguments)
         if not self.passive:
             self._pass = length_of_pass(self._tf, self.arguments)
+            self.device = device_scope()
             self._per_call = 1 if installed.keras(self._tf).startswith("2.") else steps_per_call(model)
         self.fit_start = time.perf_counter()
         self.epochs.begin_fit()
@@ -269,6 +277,13 @@ class FitHook:
             self._send(PhaseEnded(phase="prepare", seconds=time.perf_counter() - self.fit_start))
         self.model = model
         self._on_first(model)
+
+
+def device_scope() -> str:
+    """Return the device of the scope that the caller runs in. Empty if it runs in none."""
+    from tensorflow.python.eager import context
+
+    return str(context.context().device_name or "")
 
 
 def steps_per_call(model: Any) -> int:

@@ -42,8 +42,8 @@ RIG = """
         rows = np.ones((64, 8), "float32")
         return rows, rows[:, :4]
 
-    def run(loop, device):
-        module = SimpleNamespace(model=model, data=data, __file__="x.py")
+    def run(loop, device, **more):
+        module = SimpleNamespace(model=model, data=data, __file__="x.py", **more)
         spec = SimpleNamespace(loop=loop, xla=False, dtype="float32", workload="x", script=None)
         what_ifs = WhatIfs(tf, ())
         hook = FitHook(tf, lambda model: None, lambda event: None, what_ifs)
@@ -74,6 +74,22 @@ def test_a_program_that_trains_itself_runs_without_a_device_scope(loop: str, war
     answer = run_script(f"{RIG}\n    report(check=run({loop!r}, '/device:CPU:1'), devices=devices)", warm_server)
     assert answer["devices"] == ["CPU:0"]
     assert set(answer["check"][2]) <= {"CPU:0", "none"}
+
+
+def test_a_scope_of_the_program_around_fit_holds_in_the_check_too(warm_server: WarmServer | None) -> None:
+    answer = run_script(
+        f"""{RIG}
+    def as_written(model, data):
+        with tf.device("/device:CPU:1"):
+            model.fit(*data, epochs=3, batch_size=16, verbose=0)
+
+    report(checks=[run("as-written", f"/device:CPU:{{n}}", as_written=as_written) for n in range(2)])
+    """,
+        warm_server,
+    )
+    (elsewhere, *_), (there, many, *_) = answer["checks"]
+    assert not elsewhere, "the steps ran on CPU:1"
+    assert (there, many) == (True, True)
 
 
 def test_the_check_can_read_the_dtype_of_each_operation_that_belongs_on_the_host_by_its_dtype(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from bench.model.placement import Operation, Placement
@@ -55,7 +55,11 @@ def check(rig: Rig, hook: FitHook) -> Placement:
     """Run one step as the loop does, in the same device scope. Return where its operations ran."""
     run, method = _new_step(rig, hook)
     own_training = hook.model is not None or rig.state.function is None
-    with collected_nodes(rig.tf) as nodes, rig.scope() if own_training else rig.tf.device(rig.ctx.device):
+    with (
+        collected_nodes(rig.tf) as nodes,
+        rig.scope() if own_training else rig.tf.device(rig.ctx.device),
+        hook.scope() if hook.model is not None else nullcontext(),
+    ):
         run()
     return judge(nodes, rig.ctx.device, method)
 
