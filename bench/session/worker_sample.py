@@ -17,7 +17,7 @@ from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.profile import Profile
 from bench.model.recognition import Recognition
-from bench.model.sample import ProcessSample
+from bench.model.sample import ProcessSample, Series
 from bench.model.spec import Spec
 from bench.session.block_steps import steps_of_lead
 from bench.session.blocks import Blocks
@@ -135,9 +135,9 @@ class WorkerSample:
             position: Position of the block in the trial.
             lead: Whether some untimed steps go first, because the worker was suspended.
         """
-        timed, gpu = 0.0, capabilities(self.spec.backend).gpu
+        timed = 0.0
         for series in self.sample.series:
-            untimed = steps_of_lead(series, self.blocks.steps[series.name], gpu) if lead else 0
+            untimed = self._untimed_steps(series) if lead else 0
             try:
                 block = self.blocks.run_timed(series, position, untimed)
             except OutOfSteps:
@@ -146,6 +146,10 @@ class WorkerSample:
             series.blocks.append(block)
             timed += block.wall_seconds
         return timed
+
+    def _untimed_steps(self, series: Series) -> int:
+        """Return how many steps go first, untimed, because the worker was suspended."""
+        return steps_of_lead(series, self.blocks.steps[series.name], capabilities(self.spec.backend).gpu)
 
     def run_blocks(self, blocks: int, position: int) -> None:
         """Run several blocks with one order, for a worker that is alone.
@@ -211,7 +215,9 @@ class WorkerSample:
                 series.settled = False
         if latency and not brief and not self.sample.ended:
             self.report("latency", "")
-            self.process.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS))
+            (series,) = self.sample.series
+            lead = self._untimed_steps(series)  # it was suspended
+            self.process.order(Latency(steps=LATENCY_STEPS, seconds=LATENCY_SECONDS, lead=lead))
             with contextlib.suppress(OutOfSteps):
                 self.events.until(Latencies)
         self.process.order(

@@ -104,11 +104,15 @@ class Go(WorkerMessage):
 
 
 class Latency(WorkerMessage):
-    """Run the latency pass: synchronize each of at most `steps` steps, for at most `seconds`."""
+    """Run `lead` untimed steps, then the latency pass.
+
+    It synchronizes each of at most `steps` steps, for at most `seconds`.
+    """
 
     do: Literal["latency"] = "latency"
     steps: int
     seconds: float
+    lead: int = 0
 
 
 class Trace(WorkerMessage):
@@ -139,7 +143,7 @@ class PhaseStarted(WorkerMessage):
     """The worker entered a phase.
 
     `note` says what the worker does, or why it takes long. With `slow`, the worker may be silent for many minutes, from
-    this phase until the first steps are done.
+    the start of this phase until the first steps are done.
     """
 
     event: Literal["phase-started"] = "phase-started"

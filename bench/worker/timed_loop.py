@@ -99,6 +99,7 @@ class TimedLoop:
         self._from_start = False
         self._longest = 0
         self._end: Callable[[Any], None] = self._first_step
+        self._after_lead: tuple[Callable[[Any], None], int] = (self._block, 1)
         self._steps = 1
         self._blocks = 0
         self._calibrating = False
@@ -266,7 +267,7 @@ class TimedLoop:
     def _lead_in(self, value: Any) -> None:
         self._check(self.sync(value))
         self._restarted, self._from_start = False, self._restarted
-        self._end, self.steps_left = self._block, self._steps
+        self._end, self.steps_left = self._after_lead
 
     def _single_step(self, value: Any) -> None:
         number = self.sync(value)
@@ -301,10 +302,10 @@ class TimedLoop:
             self._calibrating, self._longest = order.steps is None, 0
             self._steps = order.steps or 1
             self._blocks = order.blocks
-            self._end, self.steps_left = (self._lead_in, order.lead) if order.lead else (self._block, self._steps)
+            self._lead(order.lead, self._block, self._steps)
         elif isinstance(order, Latency):
             self._latency_pass = LatencyPass(order.steps, order.seconds)
-            self._end, self.steps_left = self._single_step, 1
+            self._lead(order.lead, self._single_step, 1)
         elif isinstance(order, Trace):
             self._steps_to_profile, self._steps_profiled = order.steps, 0
             self._end, self.steps_left = self._profiled_step, 1 if self.profiler.marks else order.steps
@@ -314,6 +315,11 @@ class TimedLoop:
             raise self.finished
         else:
             raise TypeError(f"unexpected order: {order}")
+
+    def _lead(self, lead: int, end: Callable[[Any], None], steps: int) -> None:
+        """Run untimed steps, if there are any, and then `steps` steps, after which `end` is called."""
+        self._after_lead = end, steps
+        self._end, self.steps_left = (self._lead_in, lead) if lead else self._after_lead
 
     def _check(self, number: float) -> None:
         if not math.isfinite(number):

@@ -212,6 +212,16 @@ def test_lead_in_steps_run_and_are_not_timed(monkeypatch: pytest.MonkeyPatch) ->
     assert bench.issued == LOSSES + 3 + 10
 
 
+def test_steps_before_a_latency_pass_run_and_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, Latency(steps=4, seconds=60.0, lead=3))
+    slow_start = iter([STEP] * LOSSES + [9.0, 9.0, 9.0])
+    bench.drive(lambda: bench.step(seconds=next(slow_start, STEP)))
+    (latencies,) = bench.channel.of(Latencies)
+    assert len(latencies.seconds) == 4
+    assert max(latencies.seconds) < 2 * STEP
+    assert bench.issued == LOSSES + 3 + 4
+
+
 def test_all_steps_of_a_fused_call_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Go(steps=512, blocks=2))
 
