@@ -16,8 +16,10 @@ A backend module defines:
 
 and, for the worker, which has imported TensorFlow but has not used it yet:
 
-    slow_start(tf, xla) -> str
-        Return why the first start may take many minutes, or "" if it does not. `xla` is the spec's.
+    slow_start(tf) -> str
+        Return why the first start may take many minutes, or "" if it does not.
+    slow_first_step() -> str
+        Return why the first step may take many minutes if XLA compiles it, or "" if it does not.
     configure(tf) -> str
         Select the device, hide all others and return its name, such as "/device:GPU:0". Raise `DeviceAbsent` if it is
         not there.

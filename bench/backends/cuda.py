@@ -96,15 +96,13 @@ def configure(tf: Any) -> str:
     return "/device:GPU:0"
 
 
-def slow_start(tf: Any, xla: bool | None) -> str:
+def slow_start(tf: Any) -> str:
     """Return why the first start may take minutes; "" if it does not.
 
-    The driver compiles TensorFlow's kernels for a newer GPU. XLA times several kernels for each operation that it
-    compiles (autotuning).
+    The driver compiles TensorFlow's kernels for a newer GPU.
 
     Args:
         tf: TensorFlow, imported but not yet used.
-        xla: whether XLA compiles the steps. None if the program decides, as Keras 3 does for its own `fit`.
     """
     for device in tf.config.list_physical_devices("GPU")[:1]:
         capability = tf.config.experimental.get_device_details(device).get("compute_capability")
@@ -113,8 +111,14 @@ def slow_start(tf: Any, xla: bool | None) -> str:
             version = ".".join(map(str, capability))
             reason = f"TensorFlow has no machine code for this GPU ({version})"
             return f"{reason}. The first start compiles it, which takes minutes"
-    if xla is False:
-        return ""
+    return ""
+
+
+def slow_first_step() -> str:
+    """Return why the first step may take minutes if XLA compiles it.
+
+    XLA times several kernels for each operation that it compiles (autotuning).
+    """
     return "If XLA is used, it first tries which kernels are fastest, which may take minutes"
 
 

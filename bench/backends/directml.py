@@ -83,8 +83,13 @@ def configure(tf: Any) -> str:
     return "/device:GPU:0"
 
 
-def slow_start(tf: Any, xla: bool | None) -> str:
+def slow_start(tf: Any) -> str:
     """Return "": DirectML compiles nothing that takes minutes."""
+    return ""
+
+
+def slow_first_step() -> str:
+    """Return "": XLA does not try kernels here."""
     return ""
 
 

@@ -29,7 +29,7 @@ from bench.worker.protocol import (
     Start,
     Trained,
 )
-from bench.worker.start_up import bring_up_tensorflow, build, import_own_modules, load_workload
+from bench.worker.start_up import bring_up_tensorflow, build, import_own_modules, load_workload, slow_first_step
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished, TimedLoop
 
@@ -226,7 +226,8 @@ class Worker:
             timed_loop.current = timed_loop.series[0]
         if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
             self.cluster.wait_until_steady()
-        self.phases.enter("first_step")
+        reason = slow_first_step(self.spec)
+        self.phases.enter("first_step", reason, slow=bool(reason))
         timed_loop.end_set_up()
         timed_loop.begin()
         try:
@@ -247,7 +248,7 @@ class Worker:
         """
         from bench.worker import full_training
 
-        self.phases.enter("training", "the whole program")
+        self.phases.enter("training", "the whole program", slow=bool(slow_first_step(self.spec)))
         returned = full_training.train(rig, counter)
         end, total_seconds = time.perf_counter(), time.time() - self.start.spawned
         full = FullTraining(

@@ -26,10 +26,16 @@ class Phases:
         self.send = send
         self.current: Activity = "starting"
 
-    def enter(self, phase: Activity, note: str = "") -> None:
-        """Report that a phase starts. `note` says what the worker does in it."""
+    def enter(self, phase: Activity, note: str = "", slow: bool = False) -> None:
+        """Report that a phase starts.
+
+        Args:
+            phase: the phase.
+            note: what the worker does in it, or why it takes long.
+            slow: whether it may take many minutes.
+        """
         self.current = phase
-        self.send(PhaseStarted(phase=phase, note=note))
+        self.send(PhaseStarted(phase=phase, note=note, slow=slow))
 
     @contextmanager
     def timed(self, name: Phase) -> Iterator[None]:

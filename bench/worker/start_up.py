@@ -60,7 +60,7 @@ def bring_up_tensorflow(phases: Phases, spec: Spec, member: Member | None = None
         from bench import backends
 
         backend = backends.load(spec.backend)
-        if reason := backend.slow_start(tf, spec.xla):
+        if reason := backend.slow_start(tf):
             phases.send(PhaseStarted(phase=phases.current, note=reason, slow=True))
         tf.config.threading.set_intra_op_parallelism_threads(spec.threads.intra)
         tf.config.threading.set_inter_op_parallelism_threads(spec.threads.inter)
@@ -83,6 +83,14 @@ def bring_up_tensorflow(phases: Phases, spec: Spec, member: Member | None = None
 
     phases.send(EnvironmentRead(framework=framework(tf, backends.recorded_packages()), device=backend.describe(tf)))
     return tf, device
+
+
+def slow_first_step(spec: Spec) -> str:
+    """Return why the first step may take many minutes; "" if it does not. Keras' `fit` may decide to use XLA itself."""
+    from bench import backends
+
+    may_use_xla = spec.xla or (spec.xla is None and spec.loop in ("as-written", "fit"))
+    return str(backends.load(spec.backend).slow_first_step()) if may_use_xla else ""
 
 
 def load_workload(phases: Phases, spec: Spec, tf: Any, device: str, member: Member | None = None) -> Any:

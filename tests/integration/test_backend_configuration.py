@@ -26,7 +26,7 @@ spec = Spec(workload="cifar", backend=backend.NAME, threads=threads, onednn=Fals
 os.environ.update(backend.environment(spec))
 import tensorflow as tf
 try:
-    slow = backend.slow_start(tf, False)
+    slow = backend.slow_start(tf)
     device = backend.configure(tf)
 except DevbenchError as error:
     report = {"error": type(error).__name__, "code": error.exit_code, "message": error.message, "hint": error.hint}

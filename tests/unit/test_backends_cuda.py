@@ -20,7 +20,8 @@ import pytest
 from bench.backends import _cuda_cards, _cuda_checks, cuda
 from bench.errors import DeviceAbsent
 from bench.model.check import Check
-from bench.model.spec import Data, Spec, Threads
+from bench.model.spec import Data, Loop, Spec, Threads
+from bench.worker.start_up import slow_first_step
 
 pytestmark = pytest.mark.needs("linux")
 
@@ -280,16 +281,14 @@ def test_machine_code_supports_its_own_generation_and_ptx_all_later_ones(
 
 
 @pytest.mark.parametrize(
-    ("capability", "xla", "expected"),
+    ("capability", "expected"),
     [
-        ((12, 0), False, "no machine code for this GPU (12.0)"),
-        ((8, 6), False, ""),
-        ((8, 6), True, "which kernels are fastest"),
-        ((8, 6), None, "which kernels are fastest"),  # Keras' `fit` may decide for XLA
+        ((12, 0), "no machine code for this GPU (12.0)"),
+        ((8, 6), ""),
     ],
 )
 def test_a_worker_reports_a_slow_first_start_only_if_code_has_to_be_compiled(
-    capability: tuple[int, int], xla: bool | None, expected: str
+    capability: tuple[int, int], expected: str
 ) -> None:
     config = SimpleNamespace(  # what TensorFlow reports about a GPU
         list_physical_devices=lambda kind: ["GPU:0"],
@@ -297,9 +296,26 @@ def test_a_worker_reports_a_slow_first_start_only_if_code_has_to_be_compiled(
     )
     built = {"cuda_compute_capabilities": ["sm_80", "compute_90"]}
     tf = SimpleNamespace(config=config, sysconfig=SimpleNamespace(get_build_info=lambda: built))
-    reason = cuda.slow_start(tf, xla)
+    reason = cuda.slow_start(tf)
     assert expected in reason
     assert bool(reason) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("loop", "xla", "expected"),
+    [
+        ("as-written", None, True),  # Keras' `fit` may decide for XLA
+        ("fit", None, True),
+        ("step", None, False),
+        ("step", True, True),
+        ("fit", False, False),
+    ],
+)
+def test_the_first_step_may_be_slow_only_if_xla_may_compile_it(loop: Loop, xla: bool | None, expected: bool) -> None:
+    threads = Threads(intra=1, inter=1)
+    spec = Spec(workload="cifar", backend="cuda", loop=loop, xla=xla, threads=threads, data=Data(kind="own"))
+    assert bool(slow_first_step(spec)) is expected
+    assert not slow_first_step(spec.model_copy(update={"backend": "cpu"}))
 
 
 def cuda_build(folder: Path) -> Path:
