@@ -115,8 +115,13 @@ class EpochTimer:
         self._last_step = time.perf_counter()
 
     def ran_out(self) -> None:
-        """Stop the clock if it runs, because the data ended earlier than expected."""
+        """Stop the clock if it runs, because the data ended earlier than expected.
+
+        If the length of the epoch was not known, its last step may have run on a partial batch, and compiled for it.
+        """
         if self.value is not None and not (self._clock.counts_all or self._clock.paused):
+            if self._epochs.epoch is None:
+                self._clock.discard()
             self._clock.pause(self.value)
             self._last_step = time.perf_counter()
 

@@ -135,10 +135,14 @@ class FitEpochs:
                 self.plans[-1].steps = self._position
         self._active = False
 
-    def end_program(self) -> None:
-        """Record that the program ended by itself and will start again."""
+    def end_run(self) -> None:
+        """Record that the program ended by itself."""
         if self.first_run is None:
             self.first_run = ProgramSteps(self.run, self.planned)
+
+    def end_program(self) -> None:
+        """Record that the program ended by itself and will start again."""
+        self.end_run()
         self.plans, self.run, self._epoch, self._active = [], 0, None, False
 
     def next_call(self, per_call: int) -> Call:

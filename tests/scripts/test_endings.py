@@ -60,6 +60,34 @@ def test_a_script_that_ends_early_gives_what_it_ran_and_starts_again_in_the_next
         assert 10 <= sum(block.steps for block in [*series.warmup, *series.blocks]) <= 25
 
 
+STOPS = """import numpy as np
+import tensorflow as tf
+
+
+class Stop(tf.keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = epoch == 2
+
+
+x = np.random.rand(320, 8).astype("float32")
+model = tf.keras.Sequential([tf.keras.Input(shape=(8,)), tf.keras.layers.Dense(1)])
+model.compile(optimizer="sgd", loss="mse")
+model.fit(x, x[:, :1], batch_size=32, epochs=50, callbacks=[Stop()], verbose=0)
+"""
+"""A training of 50 epochs of 10 steps that stops after the third one."""
+
+
+@pytest.mark.timeout(600)
+def test_a_fit_that_stops_by_itself_is_projected_for_the_steps_that_it_ran(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(STOPS)
+    run = run_devbench(tmp_path, "run", "train.py", "--max-processes", "1")
+    assert run.code == 0, run.text()
+    (result,) = run.results
+    assert result.projection is not None
+    assert (result.projection.steps, result.projection.planned_steps) == (30, 500)
+    assert "stopped by itself after 30 of 500 steps" in run.text()
+
+
 @pytest.mark.timeout(600)
 def test_seeds_and_xla_that_a_script_chooses_are_kept_and_reported(tmp_path: Path) -> None:
     shutil.copy(PROGRAMS / "seeds_itself.py", tmp_path)

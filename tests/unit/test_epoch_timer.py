@@ -150,6 +150,15 @@ def test_blocks_hold_full_steps_only_however_short_epochs_are(
     assert all(block.cpu_seconds == pytest.approx(block.seconds) for block in blocks)
 
 
+def test_a_block_is_dropped_if_an_epoch_of_unknown_length_ends_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last step of the epoch may run on a partial batch, and compile for it."""
+    fit = Fit(monkeypatch, Go(steps=30, blocks=4), batches=20, remainder=True, known=False)
+    fit.run()
+    blocks = fit.of(BlockTimed)
+    assert [block.steps for block in blocks] == [30] * 4
+    assert max(block.seconds for block in blocks) < 31 * STEP
+
+
 @pytest.mark.parametrize("frequency", [1, 3])
 def test_what_passes_between_epochs_is_timed_apart_from_the_steps(
     monkeypatch: pytest.MonkeyPatch, frequency: int

@@ -100,6 +100,7 @@ def report_trial(worker: ScriptWorker, finish: Finish | None, ended: bool) -> No
         at = worker.watch.done
         if worker.hook.model is not None and worker.timed_loop.paused:
             at = time.perf_counter()
+        worker.hook.epochs.end_run()
         finish = worker.timed_loop.end(value, at)
     if finish is None:  # a step returned NaN, which was reported
         return
