@@ -29,6 +29,7 @@ class Epochs:
         first_validation: the first validation of `fit`.
         validation: a later one.
         validated: share of the epochs after which `fit` runs the validation, from 0 to 1.
+        asides: mean time per step of work between some steps of a script's own loop.
     """
 
     length: int
@@ -40,6 +41,7 @@ class Epochs:
     first_validation: float
     validation: float
     validated: float
+    asides: float = 0.0
 
     @classmethod
     def of(cls, sample: ProcessSample) -> Epochs:
@@ -47,7 +49,7 @@ class Epochs:
 
         A time that it did not measure is 0. A partial batch that was not timed counts as a step on a full batch.
         """
-        phases, epoch = sample.phases, sample.facts.epoch
+        phases, epoch, asides = sample.phases, sample.facts.epoch, sample.facts.asides
         partial = phases.get("partial_batch") if epoch and epoch.remainder and epoch.batches else None
         end, validation = phases.get("epoch_end", 0.0), phases.get("validation", 0.0)
         return cls(
@@ -60,6 +62,7 @@ class Epochs:
             first_validation=phases.get("first_validation", validation),
             validation=validation,
             validated=sample.facts.validated_epochs or 0.0,
+            asides=asides.count * asides.seconds / asides.steps if asides else 0.0,
         )
 
     @property
@@ -72,10 +75,13 @@ class Epochs:
         return steps // self.length if self.length and self.partial is not None else 0
 
     def seconds(self, steps: int) -> float:
-        """Return the seconds that epochs add to the full steps: partial batches, ends, starts and validations."""
+        """Return the seconds that are added to the full steps.
+
+        These are partial batches, ends and starts of epochs, validations, and work between steps.
+        """
         passes, partials = math.ceil(steps / self.length) if self.length else 0, self.partials(steps)
         total = self.first_end + (passes - 1) * (self.end + self.start) if passes else 0.0
-        total += self.validation_seconds(steps)
+        total += self.validation_seconds(steps) + self.asides * steps
         return total + ((self.partial or 0.0) + (partials - 1) * self.partial_again if partials else 0.0)
 
     def validation_seconds(self, steps: int) -> float:
@@ -86,9 +92,9 @@ class Epochs:
     def seconds_per_step(self, step_seconds: float) -> float:
         """Return the seconds that the epochs of a long training add to each step; a full step takes `step_seconds`."""
         if not self.length:
-            return 0.0
+            return self.asides
         partial = 0.0 if self.partial is None else self.partial_again - step_seconds
-        return (self.between + partial) / self.length
+        return (self.between + partial) / self.length + self.asides
 
     def first_excess(self) -> float:
         """Return the extra seconds of the first epoch against a later one. It has no start, so they may be negative."""

@@ -25,6 +25,14 @@ class Epoch(Record):
         return self.batches + bool(self.remainder)
 
 
+class Asides(Record):
+    """Work between some steps of a script's own loop that is no part of a step, such as a validation."""
+
+    count: int = Field(description="how often it was seen")
+    seconds: float = Field(description="mean time that it took")
+    steps: int = Field(description="steps of the loop in this time")
+
+
 class IteratorEnd(Record):
     """The end of an iterator of `tf.data`, where a short epoch ends."""
 
@@ -234,6 +242,7 @@ class Facts(Record):
     validated_epochs: float | None = Field(
         None, description="share of the epochs of fit after which fit runs the validation, from 0 to 1"
     )
+    asides: Asides | None = None
     ended_epochs: int | None = Field(None, description="epochs that ended in the timed part")
     steps_run: int | None = Field(None, description="steps in timed blocks, warm-up included")
     steps_issued: int | None = Field(None, description="all steps that the worker ran until it counted its traces")

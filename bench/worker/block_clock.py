@@ -36,9 +36,13 @@ class BlockClock:
         """Whether the clock is paused."""
         return self._paused_at is not None
 
-    def pause(self) -> None:
-        """Pause the clock."""
-        self._paused_at = time.perf_counter(), time.process_time()
+    def pause(self, at: float | None = None) -> None:
+        """Pause the clock.
+
+        Args:
+            at: when the pause began, by `time.perf_counter`. Default: now. CPU time is paused from now on.
+        """
+        self._paused_at = time.perf_counter() if at is None else at, time.process_time()
 
     def resume(self) -> None:
         """End a pause. Do nothing if the clock is not paused."""

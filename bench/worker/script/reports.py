@@ -17,6 +17,8 @@ from bench.worker.step_counter import StepCounter
 if TYPE_CHECKING:
     from bench.worker.script.script_worker import ScriptWorker
 
+ASIDES = "Work that most steps go without, such as a validation, is no part of a step. The projection contains it."
+
 
 def report_loops(worker: ScriptWorker, ended: bool) -> None:
     """Report the loops that the scout counted.
@@ -98,12 +100,15 @@ def report_trial(worker: ScriptWorker, finish: Finish | None, ended: bool) -> No
     if ended:
         value = worker.watch.value if worker.hook.model is None else worker.timer.value
         at = worker.watch.done
-        if worker.hook.model is not None and worker.timed_loop.paused:
+        if worker.timed_loop.paused:
             at = time.perf_counter()
         worker.hook.epochs.end_run()
         finish = worker.timed_loop.end(value, at)
     if finish is None:  # a step returned NaN, which was reported
         return
+    if worker.watch.asides is not None and worker.watch.asides.found is not None:
+        worker.rig.facts.asides = worker.watch.asides.found
+        worker.note(ASIDES)
     worker.rig.facts.steps_run = worker.timed_loop.steps_run
     worker.rig.facts.script_settings = [
         *settings.differences(worker.rig.tf, worker.spec, worker.memory),

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.model.recognition import StepKind, StepSource
+from bench.worker.script.asides import AsideTimer
 from bench.worker.script.calls import ScriptCall
+from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished, TimedLoop
 
 CHECKED_STEP = 3
@@ -41,6 +43,7 @@ class Watch:
         on_caught: is called if the script goes on after it was unwound. It does not return.
 
     Attributes:
+        asides: finds work between the steps. None if the whole training is measured.
         awaits_start: whether the first step has not ended yet.
         closed: whether the steps have been reported. A script that goes on is then unwound.
         value: what the latest step returned.
@@ -63,6 +66,7 @@ class Watch:
         self._check = check
         self._synchronous = synchronous
         self._on_caught = on_caught
+        self.asides = None if isinstance(timed_loop, StepCounter) else AsideTimer(timed_loop, synchronous)
         self._lock = threading.RLock()
         self._steps = 0
         self._starts_in_main = False  # whether the main thread may make the steps
@@ -91,7 +95,10 @@ class Watch:
 
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
         """Count a step, if the call is the target. Several threads may make its steps."""
-        if call.token == self._token and steps:
+        if call.token != self._token:
+            if self.asides is not None:
+                self.asides.other(call.token)
+        elif steps:
             with self._lock:
                 self._step(steps, value, model)
 
@@ -108,12 +115,16 @@ class Watch:
             self._check(False)
         self.value = value
         try:
-            self._timed_loop.tick(value, steps)
+            if self.asides is None or self.asides.counts(steps):
+                self._timed_loop.tick(value, steps)
         except Finished:
             if threading.current_thread() is not threading.main_thread():
                 self._on_caught()  # an exception would only end this thread
             raise
-        self.done = time.perf_counter() if self._synchronous else None
+        now = time.perf_counter()
+        self.done = now if self._synchronous else None
+        if self.asides is not None:
+            self.asides.latest = now
         if self._check is not None and self._steps == CHECKED_STEP - 1:
             self._check(True)
             self._timed_loop.begin()
