@@ -693,9 +693,13 @@ def test_a_run_that_should_be_short_says_that_it_waits_and_waits_no_longer_than_
 
 
 @pytest.mark.usefixtures("valid_token")
-def test_the_client_waits_a_limited_time_if_the_hub_asks_to_retry_in_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seconds", [b"31536000", b"9" * 5000, b"soon"], ids=["a-year", "5000-digits", "a-word"])
+def test_the_client_waits_a_limited_time_whatever_the_hub_asks_for(
+    monkeypatch: pytest.MonkeyPatch, seconds: bytes
+) -> None:
     monkeypatch.setattr("bench.publish.hub.client.RETRY_AFTER", 0.01)
-    answers = iter([b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 31536000\r\n\r\n", receipt("a")])
+    busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: " + seconds + b"\r\n\r\n"
+    answers = iter([busy, receipt("a")])
     with answering(lambda connection: connection.sendall(next(answers))) as address:
         assert Client(address, TOKEN).put("results", "a", b"{}") == "created"
 

@@ -218,7 +218,7 @@ class Client:
                 preload_content=False,
             ) as response:  # fmt: skip
                 retry_after = 0.0
-                with contextlib.suppress(urllib3.exceptions.InvalidHeader):
+                with contextlib.suppress(urllib3.exceptions.InvalidHeader, ValueError):  # too many digits
                     retry_after = urllib3.Retry().get_retry_after(response) or 0.0
                 answer = Answer(response.status, response.read(ANSWER), retry_after)
                 self.last_answer = time.monotonic()
