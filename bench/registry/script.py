@@ -15,7 +15,7 @@ from bench.registry.actions import FunctionNode, ParsedProgram, guarded, is_main
 MAKERS = ("partial", "cache", "lru_cache")
 """Functions that return a function."""
 
-OWN_NAMES = ("as_written", "inputs", "probes", "Params")
+OWN_NAMES = ("as_written", "inputs", "probes", "Params", "total_steps", "flops")
 """Names that a file has only if it is written for devbench."""
 
 OWN_ARGUMENTS = {"p", "ctx"}
@@ -64,12 +64,16 @@ def decide(
     if not found:
         return none
     program = ParsedProgram.of(tree)
-    imported, own = program.actions(tree.body), file.is_written_for_devbench(protocol)
-    complete = file.is_complete()
-    run = imported.model_run or (None if own and complete else program.actions(guarded(tree.body)).model_run)
+    own, complete = file.is_written_for_devbench(protocol), file.is_complete()
+    actions = [program.actions(tree.body, strict=own and complete)]
+    if not (own and complete):
+        actions.append(program.actions(guarded(tree.body)))
+    run = next((each.model_run for each in actions if each.model_run is not None), None)
     if run is not None:
         return Decision(True, f"it calls `{run[0]}` itself, in line {run[1]}")
-    called = [] if own else sorted((imported.called[name], name) for name, _ in found if name in imported.called)
+    # A guard that calls only `model` may print its summary.
+    calls = [each.called for each in actions if each is actions[0] or "data" in each.called] if not own else []
+    called = sorted((lines[name], name) for lines in calls for name, _ in found if name in lines)
     if called:
         return Decision(True, f"it calls its function `{called[0][1]}` itself, in line {called[0][0]}")
     acting = next(filter(file.acts, file.statements), None)
@@ -126,10 +130,7 @@ class _ParsedFile:
         """Return whether the file has names that are devbench's: `Params`, or functions with an argument `p`."""
         classes = {node.name for node in self.statements if isinstance(node, ast.ClassDef)}
         arguments = {
-            each.arg
-            for name, node in self.functions.items()
-            if name in protocol
-            for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            each.arg for name, node in self.functions.items() if name in protocol for each in _required(node.args)
         }
         bound = {*self.functions, *self.others, *classes}
         uses_bench = any(name.partition(".")[0] == "bench" for name, _ in self.others.values())
@@ -242,11 +243,14 @@ def _fits(node: ast.stmt, allowed: frozenset[str]) -> bool:
     """Return whether devbench could call a function. Anything else that binds a name may be such a function."""
     if not isinstance(node, FunctionNode):
         return True
-    given = node.args
+    return {each.arg for each in _required(node.args)} <= allowed
+
+
+def _required(given: ast.arguments) -> list[ast.arg]:
+    """Return the parameters that have no default."""
     positional = [*given.posonlyargs, *given.args]
-    required = positional[: len(positional) - len(given.defaults)]
-    required += [each for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
-    return {each.arg for each in required} <= allowed
+    keywords = [each for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+    return [*positional[: len(positional) - len(given.defaults)], *keywords]
 
 
 def _compiles(decorator: ast.expr) -> bool:

@@ -82,6 +82,32 @@ SCRIPTS = {
         "def model(): ...\ndef data(): ...\n\nwith strategy.scope():\n    net = model()\ntry:\n    net.fit(*data())\n"
         "except KeyboardInterrupt:\n    pass\n"
     ),
+    "a training in the body of a class": (
+        "def data(): ...\ndef model(): ...\n\nclass Run:\n    history = model().fit(*data())\n"
+    ),
+    "a model in a wrapper for sklearn": (
+        "from scikeras.wrappers import KerasClassifier\nfrom sklearn.pipeline import make_pipeline\n"
+        "def data(): ...\ndef model(): ...\n\nmake_pipeline(KerasClassifier(model)).fit(*data())\n"
+    ),
+    "a search by a tuner": (
+        "import keras_tuner as kt\ndef data(): ...\ndef model(): ...\n\nkt.RandomSearch(model).search(data())\n"
+    ),
+    "a command line from a class": (
+        "import fire\ndef data(): ...\ndef model(): ...\n\n"
+        "class App:\n    def train(self):\n        model().fit(*data())\n"
+        "\nif __name__ == '__main__':\n    fire.Fire(App)\n"
+    ),
+    "an imported training under a main guard": (
+        "from trainer import train\ndef data(): ...\ndef model(): ...\n\nif __name__ == '__main__':\n"
+        "    train(model(), data())\n"
+    ),
+    "an argument p with a default": (
+        "def model(p=0.5): ...\ndef data(): ...\n\nif __name__ == '__main__':\n    model().fit(*data())\n"
+    ),
+    "an inherited method": (
+        "def data(): ...\ndef model(): ...\n\nclass Base:\n    def run(self):\n        model().fit(*data())\n\n"
+        "class Own(Base): ...\n\nOwn().run()\n"
+    ),
     "a method": "class Trainer:\n    def step(self): ...\n\nTrainer().step()\n",
 }
 
@@ -118,11 +144,25 @@ def test_a_script_is_described_without_running_it(name: str, tmp_path: Path) -> 
         "class Net:\n    def train_step(self, data):\n        self.optimizer.apply_gradients([])\n",
         "import tensorflow as tf\n\ndef raw():\n    with tf.GradientTape(): ...\n\nfast = tf.function(raw)\n",
         "@tf.function\ndef once():\n    with tf.GradientTape(): ...\n",
+        "import os\nclass Checkpoints:\n    def get(self): model().fit([])\n\nHOME = os.environ.get('HOME')\n",
+        "def note(epoch): model().predict([])\n\nregister(note)\n",
+        "import inspect\nNAMES = inspect.signature(model)\n",
+        "from sklearn.preprocessing import StandardScaler\nclass Prepare:\n    def __init__(self):\n"
+        "        self.scaler = StandardScaler()\n        self.scaler.fit([])\n\nPREPARE = Prepare()\n",
+        "from keras.preprocessing.image import ImageDataGenerator\nMORE = ImageDataGenerator()\nMORE.fit([])\n",
+        "import xgboost\nTREES = xgboost.XGBRegressor().fit([], [])\n",
     ],
 )
 def test_a_workload_may_configure_load_and_compute_at_its_top(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, f"def data(): ...\ndef model(): ...\n{text}")
     assert user_file.decision(path) == Decision(False, "it defines `model` in line 2")
+
+
+def test_a_workload_written_for_devbench_may_fit_what_is_not_known_to_be_a_model(tmp_path: Path) -> None:
+    text = (
+        "class Params: ...\ndef data(p): ...\ndef model(p): ...\n\ndef prepare(scaler): scaler.fit([])\n\nprepare(3)\n"
+    )
+    assert user_file.decision(write(tmp_path, text)) == Decision(False, "it defines `model` in line 3")
 
 
 def test_a_workload_written_for_devbench_may_train_under_a_main_guard(tmp_path: Path) -> None:
