@@ -84,6 +84,7 @@ class EpochTimer:
         self._losses = losses
         self.value: Any = None
         self._last_step = 0.0
+        self._ended_unknown = False  # whether an epoch of unknown length has ended in a block
         self._open = False  # whether an epoch ended whose successor has not started yet
         self._ended = 0.0
         self._validation: float | None = None
@@ -117,11 +118,13 @@ class EpochTimer:
     def ran_out(self) -> None:
         """Stop the clock if it runs, because the data ended earlier than expected.
 
-        If the length of the epoch was not known, its last step may have run on a partial batch, and compiled for it.
+        If the length of the epoch was not known, its last step may have run on a partial batch, and compiled for it at
+        the first time.
         """
         if self.value is not None and not (self._clock.counts_all or self._clock.paused):
-            if self._epochs.epoch is None:
+            if self._epochs.epoch is None and not self._ended_unknown:
                 self._clock.discard()
+                self._ended_unknown = True
             self._clock.pause(self.value)
             self._last_step = time.perf_counter()
 

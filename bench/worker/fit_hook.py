@@ -94,6 +94,7 @@ class FitHook:
         self._send = send
         self._pass = (0, 0)  # length of a pass over the data of the latest `fit`
         self._per_call = 1  # steps that each of its calls runs in full, as in Keras 3
+        self._running = 0  # calls of fit that are running, one within the other
         self.fit_start = 0.0
         self.fit_end: float | None = None
         self._created: tuple[Callable[[], Any], float] = (lambda: None, 0.0)  # the latest iterator, and when
@@ -158,13 +159,16 @@ class FitHook:
         self.arguments = what_ifs.fit(model, arguments)
         if not self.passive:
             self._pass = length_of_pass(self._tf, self.arguments)
-            self.device = device_scope()
+            if not self._running:  # a callback may call fit of another model, in another scope
+                self.device = device_scope()
             self._per_call = 1 if installed.keras(self._tf).startswith("2.") else steps_per_call(model)
         self.fit_start = time.perf_counter()
         self.epochs.begin_fit()
+        self._running += 1
         try:
             return original(model, **self.arguments)
         finally:
+            self._running -= 1
             if not self.passive:
                 self.fit_end = time.perf_counter()
 

@@ -159,6 +159,27 @@ def test_a_block_is_dropped_if_an_epoch_of_unknown_length_ends_in_it(monkeypatch
     assert max(block.seconds for block in blocks) < 31 * STEP
 
 
+def fit_again_and_again(fit: Fit) -> None:
+    """Let one program call `fit` for one epoch, again and again."""
+    fit.loop.begin()
+    for _ in range(100):
+        fit.epochs.begin_fit()
+        fit.epoch(1)
+
+
+def test_blocks_end_although_each_of_many_fits_has_one_epoch_of_unknown_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=4), batches=20, remainder=True, known=False)
+    with pytest.raises(Finished):
+        fit_again_and_again(fit)
+    assert max(block.seconds for block in fit.of(BlockTimed)) < 31 * STEP
+
+
+def test_blocks_end_although_a_program_has_one_epoch_of_unknown_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=4), batches=20, remainder=True, known=False)
+    fit.run(epochs=1, programs=100)
+    assert max(block.seconds for block in fit.of(BlockTimed)) < 31 * STEP
+
+
 @pytest.mark.parametrize("frequency", [1, 3])
 def test_what_passes_between_epochs_is_timed_apart_from_the_steps(
     monkeypatch: pytest.MonkeyPatch, frequency: int
