@@ -144,7 +144,7 @@ class Worker:
             synchronizer.model = model
             self.read_losses(rig, timed_loop, model)
             synchronizer.prepare(model)
-            self.phases.current = "first_step"
+            self.enter_first_step(timed_loop)
             timed_loop.end_set_up()
             timed_loop.begin()
 
@@ -191,6 +191,13 @@ class Worker:
             diagnose(rig, hook, timer, timed_loop, synchronizer, tracing, order)
         self.send(Done())
 
+    def enter_first_step(self, timed_loop: TimedLoop) -> None:
+        """Report that the first step of all begins, and why it may take long."""
+        self.phases.current = "first_step"
+        if not isinstance(timed_loop, StepCounter) and not timed_loop.started:
+            reason = slow_first_step(self.spec)
+            self.phases.enter("first_step", reason, slow=bool(reason))
+
     def precision(self, rig: Any) -> LossPrecision:
         """Return how exactly the first losses are expected to agree with those of other devices."""
         if not getattr(rig.module, "SAME_ANSWER", True):
@@ -226,8 +233,10 @@ class Worker:
             timed_loop.current = timed_loop.series[0]
         if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
             self.cluster.wait_until_steady()
-        reason = slow_first_step(self.spec)
-        self.phases.enter("first_step", reason, slow=bool(reason))
+        if rig.yields or self.spec.loop != "as-written":
+            self.enter_first_step(timed_loop)
+        else:  # fit follows, after whatever the program does before it
+            self.phases.enter("first_step")
         timed_loop.end_set_up()
         timed_loop.begin()
         try:
@@ -248,7 +257,8 @@ class Worker:
         """
         from bench.worker import full_training
 
-        self.phases.enter("training", "the whole program", slow=bool(slow_first_step(self.spec)))
+        reason = slow_first_step(self.spec)
+        self.phases.enter("training", reason or "the whole program", slow=bool(reason))
         returned = full_training.train(rig, counter)
         end, total_seconds = time.perf_counter(), time.time() - self.start.spawned
         full = FullTraining(

@@ -86,11 +86,13 @@ def bring_up_tensorflow(phases: Phases, spec: Spec, member: Member | None = None
 
 
 def slow_first_step(spec: Spec) -> str:
-    """Return why the first step may take many minutes; "" if it does not. Keras' `fit` may decide to use XLA itself."""
+    """Return why the first step may take many minutes; "" if it does not.
+
+    Keras' `fit`, and functions of the program, may use XLA themselves.
+    """
     from bench import backends
 
-    may_use_xla = spec.xla or (spec.xla is None and spec.loop in ("as-written", "fit"))
-    return str(backends.load(spec.backend).slow_first_step()) if may_use_xla else ""
+    return "" if spec.xla is False else str(backends.load(spec.backend).slow_first_step())
 
 
 def load_workload(phases: Phases, spec: Spec, tf: Any, device: str, member: Member | None = None) -> Any:
