@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.samples import cold_starts, main_series, mean_step, warm_up_excess
+from bench.model.facts import Asides
 from bench.model.phase import BUILD_PHASES, EPOCH_PHASES, LAUNCH_PHASES
 from bench.model.sample import ProcessSample
 
@@ -29,7 +30,7 @@ class Epochs:
         first_validation: the first validation of `fit`.
         validation: a later one.
         validated: share of the epochs after which `fit` runs the validation, from 0 to 1.
-        asides: mean time per step of work between some steps of a script's own loop.
+        asides: work between some steps of a script's own loop. None if there is none.
     """
 
     length: int
@@ -41,7 +42,7 @@ class Epochs:
     first_validation: float
     validation: float
     validated: float
-    asides: float = 0.0
+    asides: Asides | None = None
 
     @classmethod
     def of(cls, sample: ProcessSample) -> Epochs:
@@ -49,7 +50,7 @@ class Epochs:
 
         A time that it did not measure is 0. A partial batch that was not timed counts as a step on a full batch.
         """
-        phases, epoch, asides = sample.phases, sample.facts.epoch, sample.facts.asides
+        phases, epoch = sample.phases, sample.facts.epoch
         partial = phases.get("partial_batch") if epoch and epoch.remainder and epoch.batches else None
         end, validation = phases.get("epoch_end", 0.0), phases.get("validation", 0.0)
         return cls(
@@ -62,7 +63,7 @@ class Epochs:
             first_validation=phases.get("first_validation", validation),
             validation=validation,
             validated=sample.facts.validated_epochs or 0.0,
-            asides=asides.count * asides.seconds / asides.steps if asides else 0.0,
+            asides=sample.facts.asides,
         )
 
     @property
@@ -81,7 +82,7 @@ class Epochs:
         """
         passes, partials = math.ceil(steps / self.length) if self.length else 0, self.partials(steps)
         total = self.first_end + (passes - 1) * (self.end + self.start) if passes else 0.0
-        total += self.validation_seconds(steps) + self.asides * steps
+        total += self.validation_seconds(steps) + self.aside_seconds(steps)
         return total + ((self.partial or 0.0) + (partials - 1) * self.partial_again if partials else 0.0)
 
     def validation_seconds(self, steps: int) -> float:
@@ -89,12 +90,20 @@ class Epochs:
         validations = math.ceil(steps / self.length) * self.validated if self.length else 0.0
         return min(1.0, validations) * self.first_validation + max(0.0, validations - 1) * self.validation
 
+    def aside_seconds(self, steps: int) -> float:
+        """Return the seconds that work between some steps of a training takes."""
+        if self.asides is None:
+            return 0.0
+        count = steps / self.asides.every
+        return min(1.0, count) * self.asides.first_seconds + max(0.0, count - 1) * self.asides.seconds
+
     def seconds_per_step(self, step_seconds: float) -> float:
         """Return the seconds that the epochs of a long training add to each step; a full step takes `step_seconds`."""
+        asides = self.asides.seconds / self.asides.every if self.asides else 0.0
         if not self.length:
-            return self.asides
+            return asides
         partial = 0.0 if self.partial is None else self.partial_again - step_seconds
-        return (self.between + partial) / self.length + self.asides
+        return (self.between + partial) / self.length + asides
 
     def first_excess(self) -> float:
         """Return the extra seconds of the first epoch against a later one. It has no start, so they may be negative."""
@@ -104,16 +113,23 @@ class Epochs:
 
 
 def with_epochs(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
-    """Return samples that all have the phases of epochs. A phase that a process did not measure is the others' mean.
+    """Return samples that all have the phases of epochs, and the work between some steps.
 
-    A process may end before its first epoch does.
+    A phase that a process did not measure is the others' mean. Work that it did not see is that of the process that saw
+    it most often. A process may end before its first epoch does.
     """
     means = {}
     for phase in EPOCH_PHASES:
         seconds = [sample.phases[phase] for sample in samples if phase in sample.phases]
         if seconds:
             means[phase] = statistics.fmean(seconds)
-    return [sample.model_copy(update={"phases": {**means, **sample.phases}}) for sample in samples]
+    seen = [sample.facts.asides for sample in samples if sample.facts.asides is not None]
+    asides = max(seen, key=lambda each: each.count, default=None)
+    completed = []
+    for sample in samples:
+        facts = sample.facts.model_copy(update={"asides": sample.facts.asides or asides})
+        completed.append(sample.model_copy(update={"phases": {**means, **sample.phases}, "facts": facts}))
+    return completed
 
 
 def build_and_fit_seconds(sample: ProcessSample, steps: int) -> float:

@@ -29,8 +29,9 @@ class Asides(Record):
     """Work between some steps of a script's own loop that is no part of a step, such as a validation."""
 
     count: int = Field(description="how often it was seen")
-    seconds: float = Field(description="mean time that it took")
-    steps: int = Field(description="steps of the loop in this time")
+    first_seconds: float = Field(description="time that it took at first, when functions may have been traced")
+    seconds: float = Field(description="mean time that it took later; the same if it was seen once")
+    every: float = Field(description="mean number of steps from one to the next; all steps if it was seen once")
 
 
 class IteratorEnd(Record):

@@ -36,13 +36,15 @@ class BlockClock:
         """Whether the clock is paused."""
         return self._paused_at is not None
 
-    def pause(self, at: float | None = None) -> None:
+    def pause(self, at: float | None = None, cpu: float | None = None) -> None:
         """Pause the clock.
 
         Args:
-            at: when the pause began, by `time.perf_counter`. Default: now. CPU time is paused from now on.
+            at: when the pause began, by `time.perf_counter`. Default: now.
+            cpu: the CPU time of this process at that time, in seconds. Default: that of now.
         """
-        self._paused_at = time.perf_counter() if at is None else at, time.process_time()
+        wall = time.perf_counter() if at is None else at
+        self._paused_at = wall, time.process_time() if cpu is None else cpu
 
     def resume(self) -> None:
         """End a pause. Do nothing if the clock is not paused."""

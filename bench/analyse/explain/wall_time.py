@@ -58,8 +58,8 @@ def _seconds(sample: ProcessSample, steps: int) -> dict[str, float]:
         DATA: sample.phases.get("data", 0.0),
         BUILD: built + max(0.0, warm_up_excess(sample, mean, full_steps)),
         VALIDATION: epochs.validation_seconds(steps),
-        ASIDES: epochs.asides * steps,
-        EPOCHS: epochs.seconds(steps) - epochs.validation_seconds(steps) - epochs.asides * steps,
+        ASIDES: epochs.aside_seconds(steps),
+        EPOCHS: epochs.seconds(steps) - epochs.validation_seconds(steps) - epochs.aside_seconds(steps),
     }
 
 

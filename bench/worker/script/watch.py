@@ -125,6 +125,8 @@ class Watch:
         self.done = now if self._synchronous else None
         if self.asides is not None:
             self.asides.latest = now
+            if self.asides.cpu is not None:
+                self.asides.cpu = time.process_time()
         if self._check is not None and self._steps == CHECKED_STEP - 1:
             self._check(True)
             self._timed_loop.begin()
