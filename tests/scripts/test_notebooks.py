@@ -91,7 +91,7 @@ def test_an_error_of_a_notebook_names_the_cell(tmp_path: Path) -> None:
 @pytest.mark.once
 @pytest.mark.timeout(900)
 def test_a_finding_about_a_notebook_names_the_cell(tmp_path: Path) -> None:
-    notebook = nbformat.v4.new_notebook()
+    notebook = nbformat.v4.new_notebook(metadata={"language_info": {"name": "python"}})
     notebook.cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
     nbformat.write(notebook, tmp_path / "train.ipynb")
     run = run_devbench(
