@@ -21,6 +21,9 @@ MESSAGE_VERSION = 2
 
 State = Literal["running", "finished", "failed", "interrupted"]
 
+TITLE = 500
+"""Maximum length of a run's title, in characters."""
+
 
 class Estimate(Record):
     """The current estimate of one spec's step time."""
@@ -86,7 +89,7 @@ class RunState(Record):
     id: str
     attempt: int = Field(1, ge=1, le=2**31 - 1, description="Number of the attempt. A later one replaces it.")
     state: State
-    title: str = Field(max_length=500, description="What was asked for, such as `cifar, mnist`.")
+    title: str = Field(max_length=TITLE, description="What was asked for, such as `cifar, mnist`.")
     started: datetime
     devbench: str = Field(description="Version of devbench.")
     pool: str | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from bench.model.run_state import Progress, RunState
+from bench.model.run_state import TITLE, Progress, RunState
 from bench.version import __version__
 from bench.watcher.api import Change
 from bench.watcher.attempts import attempt, index_of, workers
@@ -192,7 +192,7 @@ def run_state(report: RunReport) -> RunState:
         id=report.id,
         attempt=report.attempt,
         state="running" if report.state == "waiting" else report.state,
-        title=report.workload[:500],
+        title=report.workload[:TITLE],
         started=report.since,
         devbench=__version__,
         pool=report.pool,

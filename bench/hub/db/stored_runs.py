@@ -13,10 +13,7 @@ from sqlalchemy import Row
 
 from bench.hub.db import documents, records
 from bench.hub.problems import Problem
-from bench.model.run_state import RunState
-
-TITLE = 500
-"""Maximum length of a run's title, in characters."""
+from bench.model.run_state import TITLE, RunState
 
 
 def stored_run(row: Row[Any]) -> RunState:

@@ -59,9 +59,8 @@ class Protocol(H11Protocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
         return cycle is None or cycle.response_complete
 
-    @property
-    def client_idle_since(self) -> float | None:
-        """Since when the client has sent no request and taken nothing of an answer, by the loop's clock.
+    def _client_idle_since(self) -> float | None:
+        """Return since when the client has sent no request and taken nothing of an answer, by the loop's clock.
 
         None if the hub works on a request, or if the client has just taken a part of the answer.
         """
@@ -115,7 +114,7 @@ class Protocol(H11Protocol):
         """Return the connections whose clients are idle, the longest idle first."""
         idle = []
         for connection in self.connections:
-            if isinstance(connection, Protocol) and (since := connection.client_idle_since) is not None:
+            if isinstance(connection, Protocol) and (since := connection._client_idle_since()) is not None:
                 idle.append((since, id(connection), connection))
         return [connection for _, _, connection in sorted(idle)]
 

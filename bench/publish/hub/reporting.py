@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted
 from bench.machine.environment import deployment
-from bench.model.run_state import RunState, State
+from bench.model.run_state import TITLE, RunState, State
 from bench.publish.hub import reporter
 from bench.publish.hub.client import connect
 from bench.publish.hub.outbox import Outbox
@@ -62,7 +62,7 @@ def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn
         id=settings.run_id or new_id(),
         attempt=settings.attempt,
         state="running",
-        title=title[:500],
+        title=title[:TITLE],
         started=datetime.now(timezone.utc),
         devbench=__version__,
         pool=place.pool,
