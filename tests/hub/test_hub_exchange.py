@@ -27,13 +27,12 @@ from bench.hub.db import (
     explanation_queries,
     result_queries,
     run_queries,
-    stored_runs,
     writes,
 )
 from bench.hub.db.database import Database
 from bench.hub.db.sqlite_file import DatabaseReplaced
 from bench.model.result import SCHEMA_VERSION
-from bench.model.run_state import MESSAGE_VERSION
+from bench.model.run_state import MESSAGE_VERSION, TITLE
 
 pytestmark = pytest.mark.once
 
@@ -295,6 +294,6 @@ def test_runs_that_newer_limits_would_refuse_stay_listed(hub: RunningHub) -> Non
 
 
 def test_the_maximum_length_of_a_title_is_that_of_a_run() -> None:
-    longest = run(title="x" * stored_runs.TITLE)
+    longest = run(title="x" * TITLE)
     with pytest.raises(ValueError, match="at most 500 characters"):
         run(title=longest.title + "x")

@@ -65,8 +65,8 @@ def test_the_advice_for_reads_depends_on_whether_the_steps_train() -> None:
 
 
 def test_the_advice_for_reads_of_a_workload_speaks_of_the_loss_only_if_it_is_known_to_train() -> None:
-    call = {"callbacks": [], "verbose": 0, "metrics": False}
-    for facts, advice in (({}, "Keep the values as tensors"), ({"fit": call}, "Read the loss every 100 steps")):
+    call: dict[str, Any] = {"fit": {"callbacks": [], "verbose": 0, "metrics": False}}
+    for facts, advice in (({}, "Keep the values as tensors"), (call, "Read the loss every 100 steps")):
         level = inspected("as-written", 0.010, **READS, **facts)
         assert level.recognition is None
         assert finding([level, inspected("step", 0.004)], "per-step synchronization").fix.startswith(advice)
