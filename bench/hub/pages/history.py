@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -121,8 +120,7 @@ def _table(rows: Sequence[Any], changes: set[int], with_nodes: bool) -> Table:
     caption = f"The newest {MAX_ROWS} runs, newest first" if len(rows) > MAX_ROWS else "Runs, newest first"
     table_rows = []
     for index in newest:
-        row = _row(rows[index], previous[index], index in changes)
-        table_rows.append(replace(row, cells=(*row.cells, rows[index].node or NONE)) if with_nodes else row)
+        table_rows.append(_row(rows[index], previous[index], index in changes, with_nodes))
     return Table(caption, (*COLUMN_HEADS, "node") if with_nodes else COLUMN_HEADS, tuple(table_rows))
 
 
@@ -136,7 +134,7 @@ def _previous(rows: Sequence[Any]) -> list[Any]:
     return previous
 
 
-def _row(row: Any, previous: Any, changed: bool) -> Row:
+def _row(row: Any, previous: Any, changed: bool, with_node: bool) -> Row:
     step = records.step_interval(row)
     difference = NONE
     if previous is not None and previous.step and row.step:
@@ -149,6 +147,7 @@ def _row(row: Any, previous: Any, changed: bool) -> Row:
         row.tensorflow or NONE,
         row.devbench,
         row.id,
+        *([row.node or NONE] if with_node else []),
     )
     comparison = address("compare", baseline=previous.id, other=row.id) if previous is not None else ""
     links = (address("results", row.id), "", comparison)
