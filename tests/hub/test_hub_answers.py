@@ -13,26 +13,29 @@ from typing import Any, cast
 import pytest
 from hubs import HubProcess, RunningHub
 from starlette.types import Receive, Scope, Send
-from synthetic import measured
-from test_hub_connections import MEGABYTE, REQUEST, connect, is_closed, memory, process, receive_all, send_until_blocked
+from test_hub_connections import (
+    MEGABYTE,
+    REQUEST,
+    connect,
+    is_closed,
+    large_result,
+    memory,
+    process,
+    receive_all,
+    send_until_blocked,
+)
 from uvicorn.server import ServerState
 
 from bench.hub.db.database import Database
 from bench.hub.web import protocol
 from bench.hub.web.protocol import Protocol
 from bench.hub.web.serve import uvicorn_config
-from bench.model.result import Result
 
 __all__ = ["process"]  # a fixture
 
 pytestmark = [pytest.mark.once, pytest.mark.essential]
 
 GET_LARGE = REQUEST.replace(b"/healthz", b"/api/v1/results/large")
-
-
-def large_result(megabytes: int) -> Result:
-    result: Result = measured("large", [0.1], notes=[f"{number:04d}" * 2000 for number in range(125 * megabytes)])
-    return result
 
 
 def begin_answer(url: str) -> socket.socket:

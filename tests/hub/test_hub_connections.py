@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,10 +11,11 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from hubs import POOL, HubProcess, RunningHub
+from hubs import POOL, TOKEN, HubProcess, RunningHub
 from synthetic import measured
 
 from bench.hub.web import protocol
+from bench.model.result import Result
 
 pytestmark = [pytest.mark.once, pytest.mark.essential]
 
@@ -26,6 +28,13 @@ def connect(url: str) -> socket.socket:
     connection = socket.create_connection((parts.hostname, parts.port))
     connection.settimeout(60)
     return connection
+
+
+def upload(length: int) -> bytes:
+    """Return the head of a request whose body has this length."""
+    lines = ["PUT /api/v1/results/1 HTTP/1.1", "Host: x", f"Authorization: Bearer {TOKEN}"]
+    lines += ["Content-Type: application/json", f"Content-Length: {length}", "", ""]
+    return "\r\n".join(lines).encode()
 
 
 def is_closed(connection: socket.socket) -> bool:
@@ -62,6 +71,13 @@ def is_open_in_this_process(client_port: int) -> bool:
     """Return whether a hub in this process holds the connection of a client with this port."""
     connections = psutil.Process().net_connections("tcp4")
     return any(client_port in connection.raddr[1:] for connection in connections)
+
+
+def large_result(megabytes: int) -> Result:
+    """Return a result of this size, nearly all of it in its sample."""
+    result: Result = measured("large", [0.1])
+    result.samples[0].notes = [f"{number:04d}" * 2000 for number in range(125 * megabytes)]
+    return result
 
 
 @pytest.fixture
@@ -138,15 +154,38 @@ def test_a_rejected_body_must_arrive_within_the_time_of_a_head(
         assert is_closed(connection)
 
 
+def test_bodies_that_do_not_arrive_give_way_to_new_connections(process: HubProcess) -> None:
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(connect(process.url)) for _ in range(protocol.CONNECTIONS)]
+        for connection in waiting:
+            connection.sendall(upload(1000) + b"{")
+        time.sleep(2 * protocol.STALLED_SECONDS)
+        for _ in range(20):
+            with connect(process.url) as connection:
+                connection.sendall(REQUEST)
+                assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+        assert is_closed(waiting[0])
+
+
+def test_what_is_no_http_after_an_answer_only_ends_the_connection(process: HubProcess) -> None:
+    with connect(process.url) as connection:
+        connection.sendall(b"PUT /api/v1/results/1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
+        connection.sendall(b"no size of a chunk\r\n")
+        assert is_closed(connection)
+    assert POOL.request("GET", f"{process.url}/healthz").status == 200
+    assert not any("Traceback" in line or "Fatal" in line for line in process.log)
+
+
 def test_a_client_that_does_not_read_its_answer_is_disconnected(
     serve: Callable[..., RunningHub], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = serve()
-    result = measured("1", [0.1], notes=[f"{number:04d}" * 2000 for number in range(1200)])
+    result = large_result(10)
     hub.send(result)
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.1)
     with connect(hub.url) as connection:
-        connection.sendall(REQUEST.replace(b"/healthz", b"/api/v1/results/1"))
+        connection.sendall(REQUEST.replace(b"/healthz", b"/api/v1/results/large"))
         assert connection.recv(1)
         while is_open_in_this_process(connection.getsockname()[1]):
             pass

@@ -69,6 +69,23 @@ def test_a_text_of_the_maximum_length_and_long_numbers_are_accepted() -> None:
     assert documents.result(spaces).notes == [longest]
 
 
+def test_of_very_many_errors_only_their_number_is_named() -> None:
+    document = json.loads(run("r").model_dump_json())
+    with pytest.raises(Problem, match=r"at 'results\.0': Input should be a valid string"):
+        documents.run(json.dumps({**document, "results": [0, 1]}).encode())
+    with pytest.raises(Problem, match=r"it has 5,000 errors"):
+        documents.run(json.dumps({**document, "results": [0] * 5000}).encode())
+
+
+def test_what_lists_read_of_documents_has_a_maximum_size(hub: RunningHub) -> None:
+    state = run("r", results=[f"{number:0100d}" for number in range(3000)])
+    assert hub.put("/api/v1/runs/r", state.model_dump_json().encode()).status == 413
+    large = measured("1", [0.1], notes=["x" * 9000] * 60)
+    assert hub.put("/api/v1/results/1", large.model_dump_json().encode()).status == 413
+    large.samples[0].notes, large.notes = large.notes, []
+    assert hub.put("/api/v1/results/1", large.model_dump_json().encode()).status == 200
+
+
 def test_the_name_of_a_parameter_has_a_maximum_length() -> None:
     body = measured("1", [0.1], params={"x" * 10_001: 1}).model_dump_json().encode()
     with pytest.raises(Problem, match="a text has more than"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import socket
+import sqlite3
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
@@ -16,11 +18,14 @@ from urllib.parse import urlencode
 import pytest
 import urllib3
 from hubs import POOL, TOKEN, HubProcess, RunningHub
+from sqlalchemy.exc import OperationalError
 from synthetic import MOMENT, busy_machine, explanation, killed, ladder_results, measured, misplaced, sweep_results
 from synthetic_scaling import scaling_results
 from test_hub_runs import run, send
 
+from bench.hub.db import comparisons
 from bench.hub.db.tables import DOCUMENTS, EXPLANATIONS
+from bench.hub.web import live
 from bench.hub.web.middleware import HEADERS
 from bench.model.interval import Interval
 from bench.model.result import SCHEMA_VERSION, Summary
@@ -512,6 +517,31 @@ def test_an_idle_stream_sends_keep_alive_comments(hub: RunningHub, monkeypatch: 
     for _ in range(3):
         assert "event" not in read_until(stream, "\n: ")
     stream.close()
+
+
+def test_streams_that_begin_at_the_same_time_have_a_maximum_number(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MAXIMUM", 3)
+    with ThreadPoolExecutor(30) as pool:
+        streams = list(pool.map(lambda _: events(hub.url), range(30)))
+    lines = hub.request("GET", "/metrics").data.decode()
+    for stream in streams:
+        stream.close()
+    assert "devbench_hub_streams 3.0" in lines
+
+
+def test_the_overview_is_shown_if_comparisons_cannot_be_stored(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for backend in ("cpu", "cuda"):
+        hub.send(measured(backend, [0.1, 0.11], backend=backend, group="g"))
+
+    def full(*_: object) -> None:
+        raise OperationalError("", {}, sqlite3.OperationalError("database or disk is full"))
+
+    monkeypatch.setattr(comparisons, "_store", full)
+    assert hub.request("GET", "/").status == 200
 
 
 @pytest.mark.needs("posix")

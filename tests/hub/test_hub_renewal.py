@@ -52,6 +52,13 @@ def test_rows_of_another_version_are_computed_again_from_their_documents(
     assert renew(database) == 0
 
 
+def test_the_row_of_a_document_with_a_long_text_is_renewed(database: Database) -> None:
+    """A hub of an older version stored such texts, and an import still does."""
+    put(database, measured("1", [0.1], notes=["x" * 10_001]))
+    make_outdated(database)
+    assert renew(database) == 1
+
+
 def test_the_row_of_an_unreadable_document_stays(database: Database) -> None:
     for name in ("1", "2", "3"):
         put(database, measured(name, [0.1]))

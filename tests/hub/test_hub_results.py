@@ -191,6 +191,32 @@ def test_the_hub_reads_one_large_body_at_a_time_and_small_ones_meanwhile(
     wait_until(lambda: hub.put("/api/v1/results/b", large).status == 200)
 
 
+def test_bodies_together_have_a_maximum_size(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = result("b").model_dump_json().encode()
+    large = small + b" " * 10_000
+    monkeypatch.setattr(body, "HELD_BYTES", 10_000 + len(large))
+    sender = open_request(hub, 15_000)
+    sender.send(b" " * 10_001)
+    wait_until(lambda: hub.put("/api/v1/results/b", large).status == 503)
+    assert hub.put("/api/v1/results/b", small).status == 200
+    sender.close()
+    wait_until(lambda: hub.put("/api/v1/results/b", large).status != 503)
+
+
+def test_a_body_that_arrives_too_slowly_is_refused(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "PATIENCE", 0.2)
+    slow = open_request(hub)
+    response = slow.getresponse()
+    assert (response.status, json.loads(response.read())["type"]) == (503, "urn:devbench:problem:slow-body")
+    slow.close()
+    steady = open_request(hub, 40_000)  # 2 s at the lowest rate
+    for _ in range(8):
+        steady.send(b" " * 5000)
+        time.sleep(0.1)
+    assert steady.getresponse().status == 400  # it is no JSON
+    steady.close()
+
+
 def test_a_body_that_does_not_arrive_frees_its_slot(hub: RunningHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "LARGE_BODY_BYTES", 4000)
     monkeypatch.setattr(body, "TIMEOUT", 0.2)

@@ -6,12 +6,14 @@ comparisons of the others.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from pydantic import ValidationError
 from sqlalchemy import and_, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import SQLAlchemyError
 
 from bench.analyse.compare import compare
 from bench.hub.db import result_queries
@@ -67,7 +69,10 @@ def comparisons(
     missing = [(ids, digests) for ids, digests in pairs if digests not in cached]
     if missing:
         new = _compare(database, missing, threshold)
-        _store(database, new, threshold)
+        try:
+            _store(database, new, threshold)
+        except SQLAlchemyError as error:  # they are computed again next time
+            logging.getLogger("devbench.hub").error("cannot store comparisons: %s", error)
         cached |= new
     return cached
 

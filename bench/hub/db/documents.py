@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 import re
 import sys
+import threading
+from collections.abc import Iterator
 from datetime import datetime, timezone
+from itertools import repeat
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -47,6 +50,15 @@ zeros. A text may have them too."""
 LONGEST = 10_000
 """Maximum length of a text in a document, in characters. Texts are shown on pages and in charts."""
 
+RUN_BYTES = 256 * 2**10
+"""Maximum size of the state of a run. Each page of runs reads up to 100 of them."""
+
+FEW_ERRORS = 1_000
+"""Only of so many errors, the first one is named: pydantic describes all of them, which takes a lot of memory."""
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Held while a document is parsed in steps, which takes more memory than in one pass."""
+
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -75,8 +87,10 @@ def run(body: bytes, long_texts: bool = False) -> RunState:
         long_texts: as for `result`.
 
     Raises:
-        Problem: the document is invalid or has another schema version.
+        Problem: the document is invalid, too large or has another schema version.
     """
+    if len(body) > RUN_BYTES and not long_texts:
+        raise Problem(413, "too-large", f"the state of a run has more than {RUN_BYTES // 2**10} kB")
     parsed = _parse(body, RunState, long_texts)
     _check_time("run", "started", parsed.started)
     return parsed
@@ -160,21 +174,28 @@ def _may_be_long(body: bytes) -> bool:
 
 def _parse_in_steps(body: bytes, model: type[Model], long_texts: bool = False) -> Model:
     kind, _ = KINDS[model]
-    try:
-        document: Any = from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise Problem(400, "not-json", f"the body is not valid JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise _invalid(kind, "", "it is not a JSON object")
-    _check_values(kind, document, math.inf if long_texts else LONGEST)
-    _check_version(document.get("schema_version"), model)
-    try:
-        return model.model_validate(document)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise _invalid(kind, ".".join(map(str, first["loc"])), first["msg"]) from None
-    except RecursionError:
-        raise _invalid(kind, "", "it is nested too deeply") from None
+    with _ONE_AT_A_TIME:
+        try:
+            document: Any = from_json(body, allow_inf_nan=False)
+        except ValueError as error:
+            raise Problem(400, "not-json", f"the body is not valid JSON: {error}") from None
+        if not isinstance(document, dict):
+            raise _invalid(kind, "", "it is not a JSON object")
+        _check_values(kind, document, math.inf if long_texts else LONGEST)
+        _check_version(document.get("schema_version"), model)
+        try:
+            return model.model_validate(document)
+        except ValidationError as error:
+            raise _described(kind, error) from None
+        except RecursionError:
+            raise _invalid(kind, "", "it is nested too deeply") from None
+
+
+def _described(kind: str, error: ValidationError) -> Problem:
+    if error.error_count() > FEW_ERRORS:
+        return _invalid(kind, "", f"it has {error.error_count():,} errors")
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return _invalid(kind, ".".join(map(str, first["loc"])), first["msg"])
 
 
 def _check_values(kind: str, document: dict[str, Any], longest: float) -> None:
@@ -183,17 +204,27 @@ def _check_values(kind: str, document: dict[str, Any], longest: float) -> None:
     Raises:
         Problem: one does not.
     """
-    queue: list[tuple[str, Any]] = list(document.items())
-    while queue:
-        field, item = queue.pop()
+    for field, item in _values(document):
         if len(field) > longest or (isinstance(item, str) and len(item) > longest):
             raise _invalid(kind, field[:100], f"a text has more than {LONGEST:,} characters")
-        if isinstance(item, dict):
-            queue += item.items()
-        elif isinstance(item, list):
-            queue += [(field, part) for part in item]
-        elif isinstance(item, int | float) and not abs(item) <= sys.float_info.max:
+        if isinstance(item, int | float) and not abs(item) <= sys.float_info.max:
             raise _invalid(kind, field, "a number is too large")
+
+
+def _values(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each value in a document with the name of its field, without a copy of them."""
+    pending: list[Iterator[tuple[str, Any]]] = [iter(document.items())]
+    while pending:
+        entry = next(pending[-1], None)
+        if entry is None:
+            pending.pop()
+            continue
+        yield entry
+        field, value = entry
+        if isinstance(value, dict):
+            pending.append(iter(value.items()))
+        elif isinstance(value, list):
+            pending.append(zip(repeat(field), value))
 
 
 def _check_version(given: Any, model: type[BaseModel]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.hub.db import documents, gauges, precedence
 from bench.hub.db.tables import SHORT
+from bench.hub.problems import Problem
 from bench.model.environment import Environment
 from bench.model.interval import Interval
 from bench.model.result import Result
@@ -23,6 +24,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LATEST = int(documents.LAST_TIME) * 1_000_000
 """The latest time that a table holds, in microseconds since 1970."""
 
+HEADER_BYTES = 512 * 2**10
+"""Maximum size of a result without its samples, in bytes. Lists and charts read hundreds of them."""
+
 
 def row(result: Result, body: bytes) -> dict[str, Any]:
     """Return a row of `tables.RESULTS`, with its compressed document under "body".
@@ -30,7 +34,14 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
     Args:
         result: the parsed document.
         body: the document as it was sent.
+
+    Raises:
+        Problem: the result is too large without its samples.
     """
+    header = result.model_copy(update={"samples": []}).model_dump_json()
+    if len(header) > HEADER_BYTES:
+        detail = f"the result has more than {HEADER_BYTES // 2**10} kB without its samples"
+        raise Problem(413, "too-large", detail, "Keep such a result on the machine that measured it.")
     spec, step = result.spec, result.summary.step_seconds
     key = comparison_key(result)
     return {
@@ -63,7 +74,7 @@ def row(result: Result, body: bytes) -> dict[str, Any]:
         "step": _finite(step.value) if step else None,
         "step_low": _finite(step.low) if step else None,
         "step_high": _finite(step.high) if step else None,
-        "header": result.model_copy(update={"samples": []}).model_dump_json(),
+        "header": header,
         "gauges": json.dumps(gauges.lines(result, key, spec.program_key, pool(result.environment))),
         "writer": __version__,
         "body": zlib.compress(body, 1),

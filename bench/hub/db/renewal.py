@@ -63,7 +63,7 @@ def run(database: Database, stop: threading.Event) -> None:
 def _row(connection: Connection, id_: str) -> dict[str, Any] | None:
     try:
         body = result_queries.result_body(connection, id_)
-        row = records.row(documents.result(body), body)
+        row = records.row(documents.result(body, long_texts=True), body)
     except (Problem, *documents.FIGURE_ERRORS):
         return None
     return {name: value for name, value in row.items() if name not in UNCHANGED}

@@ -191,7 +191,12 @@ def _put_explanation(connection: Connection, row: dict[str, Any], imported: bool
     replaced = and_(EXPLANATIONS.c.id == row["id"], EXPLANATIONS.c.digest != row["digest"])
     if imported:
         replaced = and_(replaced, EXPLANATIONS.c.received <= row["received"])
-    return "updated" if connection.execute(update(EXPLANATIONS).where(replaced).values(row)).rowcount else "same"
+    if connection.execute(update(EXPLANATIONS).where(replaced).values(row)).rowcount:
+        return "updated"
+    stored = connection.execute(select(EXPLANATIONS.c.digest).where(EXPLANATIONS.c.id == row["id"])).scalar()
+    if stored is None:  # it was deleted since the insertion was tried
+        return _put_explanation(connection, row, imported)
+    return "same" if stored == row["digest"] else "superseded"
 
 
 def remove_results(connection: Connection, stamps: Sequence[tuple[str, int]]) -> int:

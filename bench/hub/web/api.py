@@ -111,7 +111,7 @@ async def annotate_result(id: Id, request: Request, hub: CurrentHub) -> ResultSu
             return ResultSummary.of(result_queries.result_row(connection, id))
 
     with hub.threads.writing() as complete:
-        async with body.received(request, hub.large_body) as document:
+        async with body.received(request, hub.bodies) as document:
             complete()
             return await hub.threads.run("write", partial(change, document))
 
@@ -161,7 +161,7 @@ async def put_explanation(
 
 async def _put(id_: str, request: Request, hub: Hub, put: Callable[[bytes], WriteOutcome]) -> Receipt:
     with hub.threads.writing() as complete:
-        async with body.received(request, hub.large_body) as document:
+        async with body.received(request, hub.bodies) as document:
             complete()
             return Receipt(id=id_, outcome=await hub.threads.run("write", partial(put, document)))
 

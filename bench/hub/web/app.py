@@ -98,9 +98,15 @@ def _metrics(hub: CurrentHub) -> Response:
 
 
 async def _openapi(request: Request) -> JSONResponse:
-    """Return the OpenAPI document, with the schemas of the request bodies, which the routes parse themselves."""
+    """Return the OpenAPI document. It is made once, because that takes long."""
     app: FastAPI = request.app
-    root = hub_of(request).settings.root_path
+    if app.openapi_schema is None:
+        app.openapi_schema = _openapi_document(app, hub_of(request).settings.root_path)
+    return JSONResponse(app.openapi_schema)
+
+
+def _openapi_document(app: FastAPI, root: str) -> dict[str, Any]:
+    """Return the OpenAPI document, with the schemas of the request bodies, which the routes parse themselves."""
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -117,7 +123,7 @@ async def _openapi(request: Request) -> JSONResponse:
             operation["security"] = (
                 [{"token": []}] if method in ("put", "patch", "delete") else [{"reader": []}, {"token": []}, {}]
             )
-    return JSONResponse(document)
+    return document
 
 
 def _problem(request: Request, error: Any) -> Response:

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
+from sqlalchemy.exc import SQLAlchemyError
 from sse_starlette import EventSourceResponse
 
 from bench.hub.pages import runs
@@ -47,7 +48,7 @@ class RunEvents:
         """Return the data of the current event, rendered at most once per `INTERVAL`."""
         async with self._lock:
             if time.monotonic() - self._rendered_at >= INTERVAL:
-                with suppress(Problem):  # the hub is busy, so the pages keep what they show
+                with suppress(Problem, SQLAlchemyError):  # the pages keep what they show
                     self._data = await self.hub.threads.run("read", self._render)
                 self._rendered_at = time.monotonic()
             return self._data
@@ -57,7 +58,9 @@ class RunEvents:
             return json.dumps(fragment(runs.sections(connection), self.hub.settings.root_path))
 
     async def events(self) -> AsyncIterator[dict[str, str]]:
-        """Yield an event now, and one after each change."""
+        """Yield an event now, and one after each change. No event if too many streams began at the same time."""
+        if self.streams >= MAXIMUM:
+            return
         self._count(1)
         try:
             sent = None

@@ -11,6 +11,7 @@ import socket
 import sys
 from typing import Any, cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from bench.hub.web.parts import PART_BYTES, in_parts
@@ -25,7 +26,7 @@ WRITE_SECONDS = 60.0
 """Seconds in which a client must take something of an answer."""
 
 STALLED_SECONDS = 1.0
-"""Seconds without progress after which an answer gives way to new connections and to other answers."""
+"""Seconds without progress after which a request or an answer gives way to new connections, and an answer to others."""
 
 SYSTEM_BYTES = 64 * 1024
 """Size of the system's send buffer of a connection; Linux doubles it. asyncio buffers as much, and one part. Linux asks
@@ -51,6 +52,7 @@ class Protocol(H11Protocol):
         self._held = 0  # size of the answer that is being sent
         self._unsent = 0  # size of asyncio's buffer at the last look
         self._idle_since = self.loop.time()  # when the hub last waited anew for the client
+        self._received_at = self._idle_since  # when the client last sent something
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -59,12 +61,20 @@ class Protocol(H11Protocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
         return cycle is None or cycle.response_complete
 
-    def _client_idle_since(self) -> float | None:
-        """Return since when the client has sent no request and taken nothing of an answer, by the loop's clock.
+    @property
+    def _awaits_body(self) -> bool:
+        """Whether the client has not sent the whole request yet, although the hub would read it."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and not cycle.response_complete and cycle.more_body and not self.flow.read_paused
 
-        None if the hub works on a request, or if the client has just taken a part of the answer.
+    def _client_idle_since(self) -> float | None:
+        """Return since when the client has sent nothing and taken nothing of an answer, by the loop's clock.
+
+        None if the hub works on a request, or if the client has just sent a part of it or taken a part of the answer.
         """
         self._note_progress()
+        if self._awaits_body and self.loop.time() - self._received_at >= STALLED_SECONDS:
+            return self._received_at
         stalled = self.flow.write_paused and self.loop.time() - self._idle_since >= STALLED_SECONDS
         return self._idle_since if self.waits_for_request or stalled else None
 
@@ -78,8 +88,16 @@ class Protocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request."""
+        self._received_at = self.loop.time()
         super().data_received(data)
         self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP. If an answer has begun, only end the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.end()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or answer it if it has arrived."""

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from bench.config.hub_settings import HubSettings
 from bench.hub.db.database import Database
 from bench.hub.web.auth import Access, Sender
-from bench.hub.web.body import LargeBodySlot
+from bench.hub.web.body import BodyLimits
 from bench.hub.web.cache import Cached
 from bench.hub.web.metrics import HubMetrics
 from bench.hub.web.threads import RequestThreads
@@ -27,7 +27,7 @@ class Hub:
         metrics: its metrics.
         overview: the rendered overview.
         choices: the values that the filters of the results page offer.
-        large_body: limits the large bodies in memory.
+        bodies: limits the bodies in memory.
         threads: serve the requests.
     """
 
@@ -37,7 +37,7 @@ class Hub:
     metrics: HubMetrics
     overview: Cached[str] = field(default_factory=Cached)
     choices: Cached[dict[str, list[str]]] = field(default_factory=Cached)
-    large_body: LargeBodySlot = field(default_factory=LargeBodySlot)
+    bodies: BodyLimits = field(default_factory=BodyLimits)
     threads: RequestThreads = field(default_factory=RequestThreads)
 
 
