@@ -170,8 +170,8 @@ class Pool(PodOptions):
     job_seconds: int = Field(
         0,
         ge=0,
-        description="Time limit of the Job in seconds, including the wait for a node. 0: no limit, except for "
-        "scheduled Jobs: watcher.waitSeconds plus runSeconds for each workload and number of workers.",
+        description="Time limit of the Job in seconds, including the wait for a node. Default: no limit. For scheduled "
+        "Jobs, the default is watcher.waitSeconds, plus runSeconds for each workload with each number of workers.",
     )
     kernel_cache: KernelCache = Field(KernelCache(), description="Cache of kernels that the driver compiles.")
     data_claim: str = Field("", description="Existing claim with complete data sets. It is mounted read-only at /data.")
