@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from bench.errors import DevbenchError, RunFailed
 from bench.machine import installed, system
 from bench.model.failure import Failure
-from bench.session.launch import variables_of
 from bench.session.process import environment
+from bench.session.starting import variables_of
 from bench.session.worker_failure import last_lines
 from bench.worker.protocol import Start
 from bench.worker.rendezvous import messages

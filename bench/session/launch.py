@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from bench import backends
 from bench.backends import capabilities
 from bench.machine import environment, gpu
 from bench.machine.limits import thread_count
@@ -26,10 +25,11 @@ from bench.model.failure import Failure
 from bench.model.phase import Activity
 from bench.model.result import Result
 from bench.model.spec import Spec
-from bench.session.memory_fit import fits, may_start_together, peak
+from bench.session.memory_fit import RoomCheck, fits, may_start_together, peak
 from bench.session.process import StartProcess, spawn, spawn_in
 from bench.session.progress import ProgressReporter
 from bench.session.script_folder import ScriptFolder
+from bench.session.starting import can_fork, may_fork, variables_of
 from bench.session.worker_process import WorkerEnded
 from bench.session.worker_sample import WorkerSample
 from bench.session.worker_servers import SERVER_BYTES, WorkerServers
@@ -47,40 +47,6 @@ class ClusterLost(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
-
-
-def variables_of(spec: Spec) -> dict[str, str]:
-    """Return the environment variables that a worker gets in addition to those of this process."""
-    script = {}
-    if spec.script is not None:
-        hash_seed = os.environ.get("PYTHONHASHSEED") or str(spec.seed % 2**32)  # decides the order of sets of strings
-        script = {"DEVBENCH": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": hash_seed}
-    return {"TF_ENABLE_ONEDNN_OPTS": str(int(spec.onednn)), **backends.load(spec.backend).environment(spec), **script}
-
-
-def _gpu_memory(spec: Spec) -> gpu.GpuMemory | None:
-    """Return the memory of the GPU that a worker uses; None if it is not known."""
-    return gpu.memory(capabilities(spec.backend).telemetry, os.environ | variables_of(spec))
-
-
-def prepare_server(servers: WorkerServers, spec: Spec) -> None:
-    """Start the import of TensorFlow for the workers of a spec in the background, if they can be forked."""
-    if can_fork(spec) and fits(SERVER_BYTES):
-        servers.prepare(variables_of(spec))
-
-
-def can_fork(spec: Spec) -> bool:
-    """Return whether workers of a spec can be forked, as far as its backend and its environment are concerned."""
-    return capabilities(spec.backend).forks and spec.env is None
-
-
-def may_fork(result: Result) -> bool:
-    """Return whether workers of a result can be forked.
-
-    Those of a script can if it is known that it sets no variable that the import of TensorFlow reads.
-    """
-    knows = result.spec.script is None or (result.recognition is not None and not result.recognition.variables)
-    return can_fork(result.spec) and knows
 
 
 class Launcher:
@@ -258,11 +224,9 @@ class Launcher:
 
     def _start_separately(self, results: Sequence[Result]) -> Iterator[list[TrialMember]]:
         members: list[TrialMember] = []
-        together = len(results) > 1
-        uses_gpu = [capabilities(result.spec.backend).telemetry is not None for result in results]
-        first = results[uses_gpu.index(True)] if sum(uses_gpu) > 1 else None
-        gpu_memory = gpu.MemoryCheck(_gpu_memory(first.spec)) if first else None
-        largest = 0
+        room = None  # set while the workers are kept beside each other
+        if len(results) > 1:
+            room = RoomCheck([(result.spec, variables_of(result.spec)) for result in results])
         for position, result in enumerate(results):
             members = [member for member in members if self._is_whole(*member)]
             worker = self.start(result, position)
@@ -271,22 +235,14 @@ class Launcher:
                 worker.warm_up()
             if worker.sample.failure is not None:
                 continue
-            largest = max(largest, worker.process.rss()) if together else 0
-            if together and (
-                not fits(largest * (len(results) - 1 - position))
-                or (
-                    gpu_memory
-                    and uses_gpu[position]
-                    and not gpu_memory.holds(_gpu_memory(result.spec), sum(uses_gpu[position + 1 :]))
-                )
-            ):
-                together = False
+            if room is not None and not room.holds_rest(position, worker.process.rss()):
+                room = None
                 for other in results:
                     other.interleaved = False
                 for member in members:  # the suspended workers are measured before another one starts
                     yield [member]
                 members = []
-            if together:
+            if room is not None:
                 worker.suspend()
                 members.append((result, worker))
             else:

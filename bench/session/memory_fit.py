@@ -1,12 +1,15 @@
-"""Whether workers fit into memory beside each other, as far as it is known before they start."""
+"""Whether workers fit into memory beside each other, in RAM and on a GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 
 from bench.backends import capabilities
+from bench.machine import gpu
 from bench.machine.limits import memory_available
 from bench.model.result import Result
+from bench.model.spec import Spec
 
 
 def fits(size: float) -> bool:
@@ -28,3 +31,42 @@ def may_start_together(results: Sequence[Result]) -> bool:
 def peak(result: Result) -> int:
     """Return the most memory of a result's workers in bytes. 0 if it is not known."""
     return max((s.telemetry.peak_rss_bytes or 0 for s in result.samples if s.telemetry), default=0)
+
+
+class RoomCheck:
+    """Checks whether there is room for the workers that are still to come, each as large as the largest so far.
+
+    Args:
+        workers: The spec and the environment variables of each worker, in the order in which they start.
+    """
+
+    def __init__(self, workers: Sequence[tuple[Spec, Mapping[str, str]]]) -> None:
+        self._workers = workers
+        self._on_gpu = [capabilities(spec.backend).telemetry is not None for spec, _ in workers]
+        self._largest = 0
+        several = sum(self._on_gpu) > 1
+        self._gpu = gpu.MemoryCheck(gpu_memory(*workers[self._on_gpu.index(True)])) if several else None
+
+    def holds_rest(self, position: int, size: int) -> bool:
+        """Return whether there is room for all later workers, after one has warmed up.
+
+        Args:
+            position: Its position, from 0.
+            size: Its resident memory in bytes.
+        """
+        self._largest = max(self._largest, size)
+        if not fits(self._largest * (len(self._workers) - 1 - position)):
+            return False
+        if self._gpu is None or not self._on_gpu[position]:
+            return True
+        return self._gpu.holds(gpu_memory(*self._workers[position]), sum(self._on_gpu[position + 1 :]))
+
+
+def gpu_memory(spec: Spec, variables: Mapping[str, str]) -> gpu.GpuMemory | None:
+    """Return the memory of the GPU that a worker uses; None if it is not known.
+
+    Args:
+        spec: What the worker measures.
+        variables: The environment variables that it gets in addition to those of this process.
+    """
+    return gpu.memory(capabilities(spec.backend).telemetry, {**os.environ, **variables})

@@ -21,7 +21,7 @@ from bench.model.spec import Loop
 from bench.publish.recorder import Recorder
 from bench.render import numbers
 from bench.render.sentences.explanation import so_far
-from bench.session.launch import may_fork, prepare_server
+from bench.session.starting import may_fork, prepare_server
 from bench.session.worker_servers import WorkerServers
 from bench.study.explain_levels import (
     LADDER,

@@ -17,7 +17,7 @@ PAUSE = 0.5
 PROGRAM = measured_program("short_epochs")
 COMMANDS = {
     "whole": (PROGRAM, "--loop", "as-written,fit,step", "--full"),
-    "xla": (PROGRAM, "--param", "xla=true,pause=0"),
+    "xla": (PROGRAM, "--param", "xla=true,pause=0", "--full"),
     "xla_long": (PROGRAM, "--param", "xla=true,source=dataset,rows=1000009,batch=128"),
     "seldom_validated": (PROGRAM, "--param", "epochs=9,frequency=3,rows=400000,pause=0"),
     "generator": (PROGRAM, "--param", "source=generator,rows=400000"),
@@ -90,6 +90,13 @@ def test_a_compilation_for_the_partial_batch_is_not_part_of_a_step(runs: Runs) -
     assert sample.phases["partial_batch"] > 3 * sample.phases["partial_batch_again"]
     steps = [block.step_seconds for block in (*sample.series[0].warmup, *sample.series[0].blocks)]
     assert max(steps) < sample.phases["partial_batch"]
+
+
+def test_a_projection_contains_the_compilation_for_the_partial_batch_once(runs: Runs) -> None:
+    result = runs.result("xla")
+    projection = projection_of(result)
+    assert projection.build_and_fit_seconds.value > result.samples[0].phases["partial_batch"]
+    assert -0.5 < (projection.build_and_fit_error or 0) < 1
 
 
 def test_a_compilation_for_the_partial_batch_of_a_long_epoch_is_timed_on_a_short_one(runs: Runs) -> None:

@@ -19,7 +19,7 @@ from warm_devbench import SharedServer, warm_start
 from bench.config.settings import load
 from bench.machine import system
 from bench.model.loops import LOOPS
-from bench.session import launch
+from bench.session.starting import variables_of
 from bench.session.worker_server import WorkerServer
 from bench.study.plan import plan
 
@@ -64,7 +64,7 @@ def warm_server() -> Iterator[WarmServer | None]:
         yield None
         return
     (group,) = plan(["matmul"], load(backend="cpu"))
-    variables = launch.variables_of(group.planned[0].spec)
+    variables = variables_of(group.planned[0].spec)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(system, "python", lambda module: [sys.executable, str(SERVER)])
         server = WorkerServer(variables)

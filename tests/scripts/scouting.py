@@ -13,11 +13,11 @@ from bench.model.failure import Failure
 from bench.model.recognition import Recognition
 from bench.model.result import Result
 from bench.publish.recorder import Recorder
-from bench.session import launch
 from bench.session.design import Design
 from bench.session.process import StartProcess, spawn
 from bench.session.recognize import recognize
 from bench.session.session import Session
+from bench.session.starting import variables_of
 from bench.session.worker_servers import WorkerServers
 from bench.study.plan import plan
 
@@ -40,7 +40,7 @@ def servers_of_scripts(program: Path) -> Iterator[WorkerServers | None]:
         yield None
         return
     (group,) = plan([program], RunSettings())
-    variables = launch.variables_of(group.planned[0].spec)
+    variables = variables_of(group.planned[0].spec)
     with WorkerServers() as servers:
         assert servers.wait(variables, 300), servers.problem
         yield servers

@@ -13,7 +13,7 @@ from bench.config.settings import RunSettings, load
 from bench.model.recognition import Recognition, StepKind, StepSource
 from bench.model.result import Result
 from bench.model.spec import LOOPS, Script
-from bench.session.launch import may_fork
+from bench.session.starting import may_fork
 from bench.study.explain_levels import levels_of, with_script
 from bench.study.plan import groups
 

@@ -11,7 +11,8 @@ from bench.backends import _nvml
 from bench.machine import gpu
 from bench.machine.gpu import GpuMemory, MemoryCheck
 from bench.model.spec import Data, Spec, Threads
-from bench.session import launch
+from bench.session.memory_fit import gpu_memory
+from bench.session.starting import variables_of
 
 GIB = 2**30
 
@@ -29,13 +30,13 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
 
 def test_the_memory_is_that_of_the_gpu_that_a_worker_uses(nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = Spec(workload="cifar", backend="cuda", threads=Threads(intra=1, inter=1), data=Data(kind="own"))
-    assert launch._gpu_memory(spec) == GpuMemory(3 * GIB, 16 * GIB)
+    assert gpu_memory(spec, variables_of(spec)) == GpuMemory(3 * GIB, 16 * GIB)
     assert nvml.handles == {0}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    launch._gpu_memory(spec)
+    gpu_memory(spec, variables_of(spec))
     assert nvml.handles == {0, 1}
     assert nvml.open == 0
-    assert launch._gpu_memory(spec.model_copy(update={"backend": "cpu"})) is None
+    assert gpu_memory(spec.model_copy(update={"backend": "cpu"}), {}) is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from bench.model.facts import Epoch
 from bench.model.recognition import StepKind, StepSource
 from bench.worker.script.calls import ScriptCall, Updated
-from bench.worker.script.scout import Scout, alternating, choose
+from bench.worker.script.loop_choice import alternating, choose
+from bench.worker.script.scout import Scout
 from bench.worker.script.training_calls import contains_training
 from bench.worker.timed_loop import Finished
 
