@@ -72,9 +72,13 @@ def _add_placement_warning(result: Result, placement: Placement) -> None:
 
 def _add_xla_warning(result: Result, samples: Sequence[ProcessSample]) -> None:
     requested, compiled = result.spec.xla, merged_facts(samples).jit_compile
+    option, how = ("on", "without") if requested else ("off", "with")
+    own_loop = result.recognition is not None and result.recognition.chosen.kind != "fit"
+    if requested is not None and own_loop and result.spec.loop == "as-written":
+        message = f"--xla {option} had no effect: the script's own loop decides whether XLA compiles its steps"
+        add_warning(result, "xla", message, "Set jit_compile in the script's @tf.function.")
     if requested is None or compiled is None or compiled == requested:
         return
-    option, how = ("on", "without") if requested else ("off", "with")
     message = f"--xla {option} had no effect: the program's own loop runs its steps {how} XLA"
     add_warning(result, "xla", message, "Set jit_compile in the program's @tf.function, or use --loop step.")
 

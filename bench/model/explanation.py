@@ -102,6 +102,15 @@ FIRST_STEPS = "first-step costs"
 BETWEEN_EPOCHS = "time between epochs"
 """Cause of the finding about what passes between the steps of two epochs."""
 
+BETWEEN_STEPS = "work between some steps"
+"""Cause of the finding about work in a script's own loop that most steps go without."""
+
+FILLING = "filling the shuffle buffer"
+PARTIAL_BATCH = "partial last batch"
+
+OF_ALL_TIME = (BETWEEN_EPOCHS, BETWEEN_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS)
+"""Causes whose share is one of an epoch or of the training, not of the step."""
+
 STEPS = "steps"
 """Name of the part of a training that its steps take."""
 
@@ -167,6 +176,7 @@ class ProgramChange(Record):
     fix_undecided: bool = Field(
         False, description="whether that was tried, and the trials do not decide whether it helps"
     )
+    fix_failed: bool = Field(False, description="whether that was tried, and the program failed with it")
 
 
 class Fastest(Record):
@@ -241,16 +251,24 @@ class Explanation(Record):
     @property
     def between_epochs(self) -> float | None:
         """Share of an epoch that passes between its steps and those of the next one. None if it is small or unknown."""
-        return next((finding.share for finding in self.findings if finding.cause == BETWEEN_EPOCHS), None)
+        return self._share_of(BETWEEN_EPOCHS)
+
+    @property
+    def between_steps(self) -> float | None:
+        """Share of the time of a script's own loop that passes between some steps. None if it is small or unknown."""
+        return self._share_of(BETWEEN_STEPS)
+
+    def _share_of(self, cause: str) -> float | None:
+        return next((finding.share for finding in self.findings if finding.cause == cause), None)
 
     @property
     def steps_share(self) -> float:
-        """Share of the time of an epoch that its steps take. 1 if little or nothing is known to pass between epochs."""
-        return 1.0 - (self.between_epochs or 0.0)
+        """Share of the time of an epoch that its steps take. 1 if little or nothing is known to pass between them."""
+        return 1.0 - (self.between_epochs or self.between_steps or 0.0)
 
     @property
     def steps_are_minor(self) -> bool:
-        """Whether most of an epoch passes between its steps and those of the next one."""
+        """Whether the steps take less than half of the time of an epoch."""
         return self.steps_share < MINOR
 
     @property

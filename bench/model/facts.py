@@ -219,6 +219,9 @@ class Facts(Record):
 
     jit_compile: bool | None = Field(None, description="whether XLA compiled the steps")
     run_eagerly: bool | None = Field(None, description="whether the Keras model ran eagerly")
+    functions_eager: bool | None = Field(
+        None, description="whether each `tf.function` ran eagerly, as after `tf.config.run_functions_eagerly(True)`"
+    )
     traces: int | None = Field(None, description="how often TensorFlow traced Python into a graph")
     trace_seconds: float | None = Field(None, description="time that these traces took")
     flops_per_step: float | None = Field(

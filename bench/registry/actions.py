@@ -20,6 +20,9 @@ RUNS_MODEL = (
 )
 """Methods that train or run a model."""
 
+TRAINS = (*(name for name in RUNS_MODEL if name not in ("evaluate", "predict")), "assign_sub")
+"""Methods that train a model."""
+
 TAPE = "GradientTape"
 """The class that an eager training makes an object of in each step."""
 
@@ -213,6 +216,14 @@ class ParsedProgram:
             return own or module in KERAS
         return module not in OTHER_LIBRARIES or any(map(self._gets_model, others))
 
+    def trains(self, called: ast.expr) -> bool:
+        """Return whether a call trains a model of Keras, as far as the file shows it."""
+        if not isinstance(called, ast.Attribute):
+            return False
+        if called.attr == "apply":
+            return "optimizer" in _name(called.value).lower()
+        return called.attr == "assign_sub" or (called.attr in TRAINS and self._runs_model(called, strict=False))
+
     def _gets_model(self, node: ast.expr) -> bool:
         """Return whether an object of another library is made with a model, as by scikeras."""
         if not isinstance(node, ast.Call):
@@ -220,6 +231,12 @@ class ParsedProgram:
         arguments = (part for given in (*node.args, *node.keywords) for part in ast.walk(given))
         names = [part.id for part in arguments if isinstance(part, ast.Name)]
         return any(name in self.functions or self.modules.get(name, "").split(".")[0] in WRAPS_KERAS for name in names)
+
+
+def has_training(tree: ast.Module) -> bool:
+    """Return whether a call in a file would train a model, whether it runs or not."""
+    program = ParsedProgram.of(tree)
+    return any(isinstance(node, ast.Call) and program.trains(node.func) for node in ast.walk(tree))
 
 
 def _is_self(node: ast.expr) -> bool:

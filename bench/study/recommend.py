@@ -34,7 +34,8 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
     """Return the fastest of the what-ifs and their combination. None if none is faster than the program.
 
     A lower level is not a change to the program, so it does not count. A what-if is tried on one level, so its ratio is
-    multiplied by the ratio of that level.
+    multiplied by the ratio of that level. No option changes what a script's own loop does, so a what-if that was tried
+    on a level of it does not count either.
 
     Args:
         workload: Name or file.
@@ -53,6 +54,8 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
         unit, contrast = gain_of(without, result)
         loop = without.spec.loop
         level_ratio = ratios.get(loop)
+        if without.spec.script is not None and loop != base.spec.loop and not _trains_by_fit(base):
+            continue
         if contrast is not None and level_ratio is not None and result.failure is None:
             words = what_if.words if loop == base.spec.loop else f"loop {loop} {what_if.words}"
             options.append((level_ratio.plus(contrast), words, unit, what_if.option, without.spec))
@@ -63,6 +66,10 @@ def fastest(workload: str, settings: RunSettings, measured: Sequence[Result], tr
     contrast, words, unit, option, spec = min(faster, key=lambda option: option[0].mean)
     command = _command(workload, settings, spec, option)
     return Fastest(words=words, unit=unit, speedup=contrast.ratio(confidence).inverse, command=command)
+
+
+def _trains_by_fit(base: Result) -> bool:
+    return base.recognition is not None and base.recognition.chosen.kind == "fit"
 
 
 def repeated(settings: RunSettings) -> list[str]:

@@ -16,7 +16,7 @@ TESTS_SUSPECT = True
 
 def applies(program: Program) -> bool:
     """Return whether a function of the script is an eager step."""
-    return program.facts.eager_step is not None
+    return program.facts.eager_step is not None and not program.facts.functions_eager
 
 
 def change_step(tf: Any, function: Any) -> Any:

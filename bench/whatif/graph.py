@@ -16,7 +16,8 @@ TESTS_SUSPECT = True
 
 def applies(program: Program) -> bool:
     """Return whether the program trains by `fit` eagerly."""
-    return program.facts.fit is not None and bool(program.facts.run_eagerly)
+    facts = program.facts
+    return facts.fit is not None and bool(facts.run_eagerly) and not facts.functions_eager
 
 
 def change_fit(tf: Any, model: Any, arguments: dict[str, Any]) -> dict[str, Any]:

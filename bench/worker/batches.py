@@ -13,9 +13,13 @@ from typing import Any
 import numpy as np
 
 from bench.errors import NotApplicable
+from bench.machine import installed
 from bench.worker import examples
 from bench.worker.examples import as_tuple
 from bench.worker.rig import Rig
+
+ENDLESS = 1_000_000
+"""Steps of an epoch, or epochs, that no run reaches."""
 
 POOL = 32
 """Batches that `host-batches`, `resident` and `fused` cycle through."""
@@ -124,6 +128,10 @@ def fit_arguments(rig: Rig, shuffle: bool) -> dict[str, Any]:
         NotApplicable: `fit` cannot take the data.
     """
     if rig.is_dataset:
+        length = int(rig.tf.data.experimental.cardinality(rig.data))
+        endless = length == rig.tf.data.experimental.INFINITE_CARDINALITY
+        if endless and installed.keras(rig.tf).startswith("2."):  # Keras 2 refuses data without an end otherwise
+            return {"x": rig.data, "steps_per_epoch": ENDLESS}
         return {"x": rig.data}
     if rig.is_py_dataset:
         return {"x": rig.data, "shuffle": shuffle}

@@ -26,13 +26,15 @@ NOT_TIMED = ("History",)
 
 
 class CallbackTimer:
-    """Times the callbacks of every `fit` from its creation on.
+    """Times the callbacks of each `fit` that counts, from its creation on.
 
     Args:
         tf: TensorFlow.
+        counts: returns whether the `fit` that runs counts.
     """
 
-    def __init__(self, tf: Any) -> None:
+    def __init__(self, tf: Any, counts: Callable[[], bool] = lambda: True) -> None:
+        self._counts = counts
         self._step_seconds: dict[str, float] = {}
         self._epoch_seconds: dict[str, list[float]] = {}
         self._calls: dict[str, set[str]] = {}
@@ -46,7 +48,7 @@ class CallbackTimer:
         """Return what was timed, in seconds per step and per epoch. None if there was no step.
 
         Args:
-            steps: steps of every `fit` since the worker started.
+            steps: steps of every `fit` that counts, since the worker started.
         """
         if not steps:
             return None
@@ -103,7 +105,7 @@ class CallbackTimer:
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
             # A method may call another one of its own. Keras may run its progress bar in a thread of its own.
-            if self._running or threading.get_ident() != self._thread:
+            if self._running or not self._counts() or threading.get_ident() != self._thread:
                 return original(*args, **kwargs)
             self._running, start = name, time.perf_counter()
             try:

@@ -98,7 +98,7 @@ class FitHook:
         self.fit_start = 0.0
         self.fit_end: float | None = None
         self._created: tuple[Callable[[], Any], float] = (lambda: None, 0.0)  # the latest iterator, and when
-        self.callback_timer = CallbackTimer(tf)
+        self.callback_timer = CallbackTimer(tf, lambda: not self.passive)
         self.make_train_function = tf.keras.Model.make_train_function
         self._patch_fit(what_ifs)
         self._patch_evaluate()

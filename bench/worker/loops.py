@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.errors import NotApplicable
 from bench.model.spec import Loop
-from bench.worker.batches import fit_arguments, is_smaller, pipeline, pool
+from bench.worker.batches import ENDLESS, fit_arguments, is_smaller, pipeline, pool
 from bench.worker.cluster.strategy import ReducedLosses, distributed, train_as_one
 from bench.worker.examples import as_tuple
 from bench.worker.rig import Rig
@@ -119,7 +119,7 @@ def fit(rig: Rig, timed_loop: TimedLoop) -> None:
         )
     while True:
         with rig.scope():
-            rig.model.fit(**fit_arguments(rig, shuffle=False), epochs=1_000_000, verbose=0)
+            rig.model.fit(**fit_arguments(rig, shuffle=False), epochs=ENDLESS, verbose=0)
         timed_loop.restart()
 
 

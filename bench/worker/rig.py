@@ -15,6 +15,7 @@ from bench.model.facts import Epoch, Facts
 from bench.model.spec import Spec
 from bench.worker import examples
 from bench.worker.examples import as_tuple
+from bench.worker.frames import Sources
 from bench.worker.protocol import FactsRead
 from bench.worker.stages import dataset_remainder
 from bench.worker.what_ifs import WhatIfs
@@ -62,6 +63,7 @@ class Rig:
         probes: the workload's probes, by name. None if it has none.
         state: what the loop leaves for the diagnosis.
         facts: the facts about the run so far.
+        sources: names the files of the program. None if the workload's file is the only one.
     """
 
     tf: Any
@@ -77,6 +79,7 @@ class Rig:
     probes: Mapping[str, Probe] | None = None
     state: LoopState = field(default_factory=LoopState)
     facts: Facts = field(default_factory=Facts)
+    sources: Sources | None = None
 
     def report_facts(self) -> None:
         """Send the facts that were read so far."""

@@ -50,10 +50,14 @@ class Synchronizer:
         number = self._last_element(value)
         return number if self.model is None or is_done else number + self._variables(self.model)
 
-    def loss(self, value: Any) -> float:
+    def loss(self, value: Any, only_finite: bool = False) -> float:
         """Return the number that must agree on every device: a loss, or the root mean square of an output.
 
         The mean of an output is not enough: the mean of a softmax is the same for any computation.
+
+        Args:
+            value: what a step returned.
+            only_finite: leave out elements that are not finite. The number is 0 if none is left.
         """
         import numpy as np
 
@@ -61,6 +65,8 @@ class Synchronizer:
         if hasattr(value, "trainable_variables"):
             value = np.concatenate([v.numpy().ravel() for v in value.trainable_variables])
         array = np.asarray(value, dtype="float64")
+        if only_finite and not np.isfinite(array).all():
+            array = array[np.isfinite(array)] if array.ndim and np.isfinite(array).any() else np.zeros(())
         return float(np.sqrt(np.mean(array**2))) if array.ndim else float(array)
 
     def _last_element(self, value: Any) -> float:

@@ -53,6 +53,7 @@ class TimedLoop:
         sync: waits until all work that a value depends on is done, and returns a number from it.
         loss: returns the number that must agree on every device.
         precision: how exactly the losses are expected to agree.
+        finite: whether each step must return finite numbers. An output may have others on purpose.
 
     Attributes:
         clock: times the current block.
@@ -77,11 +78,13 @@ class TimedLoop:
         sync: Callable[[Any], float],
         loss: Callable[[Any], float],
         precision: LossPrecision = "exact",
+        finite: bool = True,
     ) -> None:
         self.channel = channel
         self.sync = sync
         self.loss = loss
         self.precision = precision
+        self.finite = finite
         self.series: list[str] = ["step"]
         self.ready = Ready(series=self.series)
         self.trace_seconds: Callable[[], float] = lambda: 0.0
@@ -322,7 +325,7 @@ class TimedLoop:
         self._end, self.steps_left = (self._lead_in, lead) if lead else self._after_lead
 
     def _check(self, number: float) -> None:
-        if not math.isfinite(number):
+        if self.finite and not math.isfinite(number):
             message = f"a step returned {number}, so its time does not represent a working program"
             hint = "Check the learning rate, the data and the dtype policy. --dtype float32 is the safest policy."
             self.channel.send(Failed(failure=Failure(kind="nan", message=message, hint=hint, phase="step")))

@@ -18,6 +18,7 @@ from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.framework import Framework
 from bench.model.placement import Placement
+from bench.model.recognition import Recognition, StepKind, StepSource
 from bench.model.result import Price, Projection, Result, Stop
 from bench.model.sample import Block, FullTraining, ProcessSample, Series
 from bench.model.spec import Threads
@@ -277,6 +278,16 @@ def test_a_shared_gpu_gives_a_warning_for_gpu_backends_only(backend: str, keys: 
 def test_xla_without_effect_gives_a_warning(requested: bool, compiled: bool, expected: bool) -> None:
     document = blank(sample(facts={"jit_compile": compiled}))
     document.spec = document.spec.model_copy(update={"xla": requested})
+    add_warnings(document)
+    assert ("xla" in warning_keys(document)) is expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("updates", True), ("train-on-batch", True), ("fit", False)])
+def test_xla_is_known_to_have_no_effect_on_a_scripts_own_loop(kind: StepKind, expected: bool) -> None:
+    document = blank(sample())
+    document.spec = document.spec.model_copy(update={"xla": True, "loop": "as-written"})
+    source = StepSource(kind=kind, name="step", file="train.py", line=3, token="", steps=90)
+    document.recognition = Recognition(chosen=source, ended=True, seconds=1.0)
     add_warnings(document)
     assert ("xla" in warning_keys(document)) is expected
 

@@ -460,6 +460,13 @@ def test_the_headline_names_the_largest_part_and_the_last_line_the_fastest_confi
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_what_if_names_its_loop_if_most_were_tried_on_another() -> None:
+    base = level("as-written", 0.010)
+    (gain,) = gains(base, {WhatIf("no callbacks", "--change without-callbacks"): level("as-written", 0.005)}, 0.05)
+    document = explained(gains=[gain]).model_copy(update={"what_if_loop": "fit"})
+    assert "as fast per step in the loop as-written (5 trials)" in explanation.text(document).replace("\n    ", " ")
+
+
 def test_what_ifs_that_are_not_faster_share_a_line_for_each_verdict() -> None:
     base = level("step", 0.010)
     results = {
@@ -468,7 +475,8 @@ def test_what_ifs_that_are_not_faster_share_a_line_for_each_verdict() -> None:
         WhatIf("4 threads", "--threads 4"): level("fused", 0.0101),
         WhatIf("without oneDNN", "--no-onednn"): level("fused", 0.00999),
     }
-    text = explanation.text(explained(gains=gains(base, results, 0.05)))
+    document = explained(gains=gains(base, results, 0.05)).model_copy(update={"what_if_loop": "step"})
+    text = explanation.text(document)
     lines = text.split("without it:\n")[1].split("\n\n")[0].replace("\n    ", " ").splitlines()
     assert lines == [
         "  faster: with XLA (--xla on): 2.000 times [1.992, 2.009] as fast per step (5 trials)",

@@ -8,7 +8,7 @@ import pytest
 
 from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.shares import from_what_ifs
-from bench.model.explanation import BETWEEN_EPOCHS, FIRST_STEPS, Explanation, Finding, Gain, Part
+from bench.model.explanation import BETWEEN_EPOCHS, FILLING, FIRST_STEPS, Explanation, Finding, Gain, Part
 from bench.model.interval import Interval
 from bench.render.sentences import explanation as sentences
 from bench.render.terminal.explanation import text
@@ -96,6 +96,19 @@ def test_a_change_that_was_tried_without_a_clear_result_is_called_undecided() ->
     unclear = gain("single-use-tapes", 0.95, "undecided")
     ((_, lines),) = sentences.changes(concluded(parts=[], findings=[tapes], gains=[unclear]))
     assert lines == [f"{advice('single-use-tapes')} (undecided, can save at most 11%)"]
+
+
+def test_a_change_that_was_tried_and_failed_is_not_called_undecided() -> None:
+    tapes = Finding(cause="persistent tapes", sentence="", evidence="", share=0.11, what_ifs=["single-use-tapes"])
+    failed = gain("single-use-tapes", 1.0, "not enough data").model_copy(update={"ratio": None, "failure": "an error"})
+    ((_, lines),) = sentences.changes(concluded(parts=[], findings=[tapes], gains=[failed]))
+    assert lines == [f"{advice('single-use-tapes')} (tried, but failed, can save at most 11%)"]
+
+
+def test_a_share_of_an_epoch_is_not_taken_for_one_of_the_step() -> None:
+    between = Finding(cause=BETWEEN_EPOCHS, sentence="", evidence="", share=0.6)
+    filling = Finding(cause=FILLING, sentence="", evidence="", share=0.8, fix="Use a smaller buffer.")
+    assert [change.name for change in concluded(findings=[between, filling]).answer[:2]] == [FILLING, BETWEEN_EPOCHS]
 
 
 def test_a_gain_belongs_to_the_finding_whose_only_change_it_is() -> None:

@@ -9,30 +9,34 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from synthetic import explanation, interval, result
+from synthetic import explanation, interval, ladder_results, result
 from test_analyse_compare import sample
 
 from bench.analyse.explain import wall_time
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.growth import trend
-from bench.model.explanation import BETWEEN_EPOCHS, STEPS, Finding, WallTimePart
+from bench.model.explanation import BETWEEN_EPOCHS, BETWEEN_STEPS, STEPS, Finding, WallTimePart
 from bench.model.facts import (
+    Asides,
     CallbackTime,
     CallbackTimes,
     CallKind,
+    Epoch,
     Facts,
     FitCall,
     MetricsTime,
     OptimizerTime,
     OwnTime,
     OwnTimePart,
+    PipelineStage,
     Retraced,
 )
 from bench.model.result import Projection, Result
 from bench.model.sample import Block, ProcessSample, Series
 from bench.model.spec import LOOPS
+from bench.render.sentences import explanation as sentences
 from bench.render.terminal.explanation import text
-from bench.worker.diagnose.own_time import Place, place_of
+from bench.worker.diagnose.own_time import Place, place_of, summary
 from bench.worker.frames import SourceLine, Sources
 
 CAUSE = "a new dataset for each call"
@@ -58,6 +62,24 @@ def test_calls_of_predict_and_fit_in_a_step_are_one_finding_with_their_lines_and
     assert finding.share == pytest.approx(0.8)
     assert finding.estimated
     assert "model(x, training=False)" in finding.fix
+
+
+def test_the_fit_of_another_library_is_python() -> None:
+    finding = found(own_time((7, "fit", "python", 0.5)))
+    assert CAUSE not in finding
+    assert finding["Python between calls of TensorFlow"].share == pytest.approx(0.5)
+
+
+def test_shares_count_the_lines_that_are_too_many_to_name() -> None:
+    places = [(Place(SourceLine("", line), "add", "eager"), 0.01) for line in range(1, 101)]
+    sampled = summary(places, steps=10, elapsed=1.0)
+    assert sampled is not None
+    assert sum(part.share for part in sampled.parts) == pytest.approx(1.0)
+    assert sampled.share("eager") == pytest.approx(1.0)
+    spread = summary([(Place(SourceLine("", line), "", "python"), 0.01) for line in range(1, 101)], 10, 1.0)
+    finding = found(Facts(own_time=spread))["Python between calls of TensorFlow"]
+    assert finding.share == pytest.approx(1.0)
+    assert "source line 1)" in finding.sentence
 
 
 def test_a_call_that_takes_little_of_the_step_is_no_finding() -> None:
@@ -134,6 +156,38 @@ def test_a_dataset_for_each_call_of_predict_in_a_callback_is_part_of_the_callbac
     facts.steps_run = 100
     facts.retraced = [Retraced(function="predict", file="/a/mine.py", line=27, is_call=True, count=90)]
     assert "a new dataset for each call" not in found(facts)
+
+
+def test_work_between_some_steps_of_a_loop_of_its_own_is_a_cause_of_its_own() -> None:
+    asides = Asides(count=3, first_seconds=2.0, seconds=0.9, every=10.0)  # steps take 0.01 s
+    finding = found(Facts(asides=asides))[BETWEEN_STEPS]
+    assert finding.share == pytest.approx(0.9)
+    assert "Every 10 steps, the script does other work for 900 ms, as long as 90 steps." in finding.sentence
+    assert BETWEEN_STEPS not in found(Facts(asides=asides.model_copy(update={"seconds": 0.001})))
+
+
+def test_an_explanation_names_the_work_between_some_steps_first_if_it_takes_most() -> None:
+    between = Finding(cause=BETWEEN_STEPS, sentence="", evidence="", share=0.9)
+    document = explanation(ladder_results()).model_copy(update={"findings": [between]})
+    assert document.steps_share == pytest.approx(0.1)
+    assert "90% of the time passes between some steps." in sentences.headline(document)
+
+
+def test_a_shuffle_buffer_that_fills_is_not_the_work_of_fit() -> None:
+    stages = [PipelineStage(stage="shuffle", seconds=0.001, buffer=5000, filling_seconds=2.0)]
+    facts = Facts(
+        fit=FitCall(callbacks=[], verbose=0, metrics=False), pipeline=stages, epoch=Epoch(batches=100, remainder=0)
+    )
+    causes = found(facts, phases={"epoch_end": 0.01, "epoch_start": 2.0})
+    assert causes["filling the shuffle buffer"].share == pytest.approx(2 / 3)
+    assert BETWEEN_EPOCHS not in causes
+
+
+def test_functions_that_run_eagerly_are_told_from_a_model_that_does() -> None:
+    finding = found(Facts(functions_eager=True, run_eagerly=True))["eager execution"]
+    assert finding.fix.startswith("Remove tf.config.run_functions_eagerly(True).")
+    assert finding.what_ifs == []
+    assert found(Facts(functions_eager=False, run_eagerly=True))["eager execution"].what_ifs == ["graph"]
 
 
 def test_the_end_of_an_epoch_names_what_takes_longest() -> None:
@@ -274,6 +328,16 @@ def stack(source: str, file: str) -> Any:
             "def __init__(): probe()\ncall = __init__",
             "/lib/keras/a.py",
             Place(LINE_2, "__init__", "building"),
+        ),
+        (
+            "def __array__(): probe()\ndef mean(): __array__()\ncall = mean",
+            "/lib/tensorflow/a.py",
+            Place(LINE_2, "mean", "read"),
+        ),
+        (
+            "def _next_internal(): probe()\ndef get_next(): _next_internal()\ncall = get_next",
+            "/lib/tensorflow/a.py",
+            Place(LINE_2, "get_next", "input"),
         ),
         ("def run(): probe()\ncall = run", "/lib/tensorflow/session.py", Place(LINE_2, "run", "graph")),
     ],

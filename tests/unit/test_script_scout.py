@@ -132,7 +132,17 @@ def test_the_time_for_a_training_starts_with_its_first_step(monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     ("text", "trains"),
-    [("model.fit(x, y)", True), ("optimizer.apply (grads)", True), ("model.predict(x)", False), ("fit = 3", False)],
+    [
+        ("model.fit(x, y)", True),
+        ("optimizer.apply (grads)", True),
+        ("self.g_optimizer.apply(grads)", True),
+        ("w.assign_sub(0.1 * g)", True),
+        ("model.predict(x)", False),
+        ("fit = 3", False),
+        ("# model.fit(x, y)", False),
+        ("from sklearn.preprocessing import StandardScaler\nscaler = StandardScaler()\nscaler.fit(x)", False),
+        ("model.fit(", False),
+    ],
 )
 def test_a_training_is_found_in_the_source_of_a_script(
     text: str, trains: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -48,3 +48,12 @@ def test_fit_and_step_read_the_same_loss_from_a_dict(returned: dict[str, Any], l
     rig: Any = SimpleNamespace(has=lambda name: False, compiled=True, is_dataset=False, model=model, tf=TF)
     synchronizer = Synchronizer(TF, "/CPU:0")
     assert synchronizer.loss(returned) == synchronizer.loss(python_step(rig)(1)) == loss
+
+
+def test_elements_of_an_output_that_are_not_finite_do_not_count() -> None:
+    synchronizer = Synchronizer(TF, "/CPU:0")
+    output = np.array([3.0, -np.inf, 3.0, np.nan])
+    assert synchronizer.loss(output, only_finite=True) == 3.0
+    assert synchronizer.loss(np.array([np.nan]), only_finite=True) == 0.0
+    assert synchronizer.loss(np.array(np.inf), only_finite=True) == 0.0
+    assert np.isnan(synchronizer.loss(output))

@@ -9,9 +9,9 @@ from bench import whatif
 from bench.analyse.explain import shares, surroundings, utilization
 from bench.model.comparison import Verdict
 from bench.model.explanation import (
-    BETWEEN_EPOCHS,
     FIRST_STEPS,
     MINOR,
+    OF_ALL_TIME,
     USEFUL_GAIN,
     CauseKind,
     Explanation,
@@ -81,7 +81,7 @@ class _Cause:
 
     def _scale(self, steps: float) -> float:
         """Return the factor that turns the cause's own share into a share of an epoch."""
-        return 1.0 if isinstance(self.source, Finding) and self.source.cause == BETWEEN_EPOCHS else steps
+        return 1.0 if isinstance(self.source, Finding) and self.source.cause in OF_ALL_TIME else steps
 
 
 def conclude(explanation: Explanation) -> None:
@@ -194,13 +194,20 @@ def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
         gains=helpful[:MOST_GAINS],
         fix=fix,
         fix_undecided=bool(fix) and cause.source is not None and _is_undecided(cause.source, gains),
+        fix_failed=bool(fix) and cause.source is not None and _has_failed(cause.source, gains),
     )
 
 
 def _is_undecided(source: Part | Finding, gains: Sequence[Gain]) -> bool:
     """Return whether each change against a cause was tried, and the trials do not decide whether one helps."""
-    unclear = {gain.name for gain in gains if gain.verdict in UNCLEAR and not gain.is_refuted}
+    unclear = {gain.name for gain in gains if gain.verdict in UNCLEAR and not gain.is_refuted and not gain.failure}
     return not source.fix and bool(source.what_ifs) and set(source.what_ifs) <= unclear
+
+
+def _has_failed(source: Part | Finding, gains: Sequence[Gain]) -> bool:
+    """Return whether each change against a cause was tried, and each of them failed."""
+    failed = {gain.name for gain in gains if gain.failure} - {gain.name for gain in gains if not gain.failure}
+    return not source.fix and bool(source.what_ifs) and set(source.what_ifs) <= failed
 
 
 def _fix(source: Part | Finding, gains: Sequence[Gain], without: Collection[str] = ()) -> str:

@@ -53,7 +53,16 @@ def _trains(base: Result, samples: Sequence[ProcessSample]) -> bool | None:
 def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if operations run one by one from Python."""
     eager = merged_facts(samples).eager
-    if eager and eager.per_step >= 3:
+    if any(sample.facts.functions_eager for sample in samples):
+        yield Finding(
+            cause="eager execution",
+            sentence="The operations of a step run one by one from Python, because each tf.function runs eagerly.",
+            evidence="tf.config.functions_run_eagerly() is true",
+            fix="Remove tf.config.run_functions_eagerly(True). It is only for debugging.",
+            share=share_of(samples, "eager"),
+            estimated=True,
+        )
+    elif eager and eager.per_step >= 3:
         names, wrapped = ", ".join(eager.operations), merged_facts(samples).eager_step is not None
         yield Finding(
             cause="eager execution",

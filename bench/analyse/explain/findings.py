@@ -16,7 +16,7 @@ from bench.analyse.samples import (
     usable_samples,
 )
 from bench.analyse.training_time import Epochs
-from bench.model.explanation import BETWEEN_EPOCHS, FIRST_STEPS, Finding, Part
+from bench.model.explanation import BETWEEN_EPOCHS, BETWEEN_STEPS, FIRST_STEPS, Finding, Part
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
@@ -73,6 +73,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]
     return [
         *_epoch_ends(samples),
+        *_between_steps(base, samples),
         *_fit(base, samples, parts),
         *inputs,
         *pipeline.partial_batch(levels),
@@ -93,7 +94,7 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
             strict=True,
         )
     )
-    first_batch = min(start, pipeline.batch_seconds(samples))  # the first batch of an epoch is a cost of the input
+    first_batch = min(start, pipeline.first_batch_seconds(samples))  # a cost of the input
     between, start = between - first_batch, start - first_batch
     share = between / (between + timed[0][0].length * step)
     if share <= EPOCH_END_MIN_SHARE:
@@ -120,6 +121,25 @@ def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
         evidence=f"phases epoch_end and validation ({time_text(end)}) and epoch_start ({time_text(start)}); "
         f"callbacks: {names}",
         fix=fix,
+        share=share,
+    )
+
+
+def _between_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if work that most steps of a script's own loop go without takes much of its time."""
+    asides, step = merged_facts(samples).asides, median_step(base)
+    if asides is None or not asides.every:
+        return
+    share = asides.seconds / (asides.seconds + asides.every * step)
+    if share <= EPOCH_END_MIN_SHARE:
+        return
+    yield Finding(
+        cause=BETWEEN_STEPS,
+        sentence=f"Every {asides.every:.0f} steps, the script does other work for {time_text(asides.seconds)}, as "
+        f"long as {asides.seconds / step:.0f} steps. That is {share:.0%} of the time.",
+        evidence=f"calls of other functions or models between steps, seen {asides.count} times; the first took "
+        f"{time_text(asides.first_seconds)}",
+        fix="If it is a validation, run it less often, on fewer batches, or as a @tf.function.",
         share=share,
     )
 
@@ -162,11 +182,13 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
             )
         else:
             differing = ", ".join([f"input: {call.input}", *call.options])
+            program = "script" if base.recognition else "workload"
+            fix = "Return the same input from `data`, so that the ladder can divide its time."
             yield Finding(
                 cause="arguments of fit",
                 sentence=f"The input and the arguments that the program passes to fit take {own:.0%} of the step.",
-                evidence=f"as-written minus fit, which gets the workload's data; {differing}",
-                fix="Return the same input from `data`, so that the ladder can divide its time.",
+                evidence=f"as-written minus fit, which gets the {program}'s data alone; {differing}",
+                fix="" if base.recognition else fix,
                 parts=["own loop"],
                 share=own,
             )

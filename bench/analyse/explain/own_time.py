@@ -31,9 +31,8 @@ def share_of(samples: Sequence[ProcessSample], *kinds: CallKind) -> float | None
 
 
 def whole_data_calls(samples: Sequence[ProcessSample]) -> list[OwnTimePart]:
-    """Return the calls of `predict`, `evaluate` and `fit` in the program's own step, the largest first."""
-    own_time = merged_facts(samples).own_time
-    return [part for part in own_time.parts if part.called in WHOLE_DATA_CALLS] if own_time is not None else []
+    """Return the calls of Keras' `predict`, `evaluate` and `fit` in the program's own step, the largest first."""
+    return [part for part in _of_kind(samples, "keras") if part.called in WHOLE_DATA_CALLS]
 
 
 def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -106,8 +105,9 @@ def _of_lines(
     share = min(1.0, sum(part.share for part in parts))
     if share <= MIN_SHARE:
         return
-    notable = [part for part in parts if part.share > MIN_SHARE] or parts[:1]
-    named = notable if kind == "python" else _largest(parts)
+    lines = [part for part in parts if part.line]
+    notable = [part for part in lines if part.share > MIN_SHARE] or lines[:1]
+    named = notable if kind == "python" else _largest(lines)
     yield Finding(
         cause=cause,
         sentence=f"{subject} takes {share:.0%} of the step{lines_of(base, named)}.",
@@ -149,7 +149,7 @@ def _largest(parts: Sequence[OwnTimePart]) -> list[OwnTimePart]:
 
 def _of_kind(samples: Sequence[ProcessSample], kind: CallKind) -> list[OwnTimePart]:
     own_time = merged_facts(samples).own_time
-    return [part for part in own_time.parts if part.kind == kind and part.line] if own_time is not None else []
+    return [part for part in own_time.parts if part.kind == kind] if own_time is not None else []
 
 
 def _evidence(samples: Sequence[ProcessSample], what: str) -> str:

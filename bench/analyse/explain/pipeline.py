@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bench.analyse.epoch_waits import steps_per_epoch
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import median_step, merged_facts, usable_samples
-from bench.model.explanation import Finding, Part
+from bench.model.explanation import FILLING, PARTIAL_BATCH, Finding, Part
 from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, PipelineStage
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -185,6 +185,12 @@ def batch_seconds(samples: Sequence[ProcessSample]) -> float:
     return (stages[-1].seconds or 0.0) if stages else 0.0
 
 
+def first_batch_seconds(samples: Sequence[ProcessSample]) -> float:
+    """Return the seconds until the whole pipeline delivers the first batch of an epoch. 0 if it was not timed."""
+    stages = merged_facts(samples).pipeline or []
+    return batch_seconds(samples) + max((stage.filling_seconds or 0.0 for stage in stages), default=0.0)
+
+
 def stage_name(stage: PipelineStage) -> str:
     """Return a stage with the line of its function, such as "map (preprocess, mine.py line 12)"."""
     if stage.function is None or stage.file is None:
@@ -203,7 +209,7 @@ def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Findi
             continue
         share = seconds / (seconds + length * step) if length else None
         yield Finding(
-            cause="filling the shuffle buffer",
+            cause=FILLING,
             sentence=f"The first batch of each epoch waits {seconds:.2f} s, as long as {seconds / step:.0f} steps, "
             f"while shuffle({stage.buffer}) fills its buffer."
             + (f" That is {share:.0%} of the time of an epoch." if share else ""),
@@ -236,7 +242,7 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     steps = levels[0].projection.steps if levels[0].projection is not None else 0
     share = (first - again) / (first - again + steps * step) if steps else None
     yield Finding(
-        cause="partial last batch",
+        cause=PARTIAL_BATCH,
         sentence=f"The smaller last batch takes {first - again:.3f} s longer the first time, as long as "
         f"{(first - again) / step:.0f} steps."
         + (f" That is {share:.0%} of the time of all {steps} steps." if share else ""),

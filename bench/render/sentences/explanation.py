@@ -61,6 +61,8 @@ def headline(explanation: Explanation) -> str:
         sentences = [_rest_sentence(explanation)]
     if between := explanation.between_epochs:
         sentences.append(f"{between:.0%} of an epoch passes between its steps and those of the next.")
+    if between := explanation.between_steps:
+        sentences.append(f"{between:.0%} of the time passes between some steps.")
     elsewhere = any(not finding.detail for finding in explanation.findings)
     if not explanation.answer and not elsewhere and unclear <= NOTABLE:
         sentences.append(_nothing_found(explanation))
@@ -98,7 +100,8 @@ def _advice(change: ProgramChange, own_loop: str) -> list[str]:
     ]
     if change.fix:
         most = f", can save at most {numbers.percent(min(1.0, change.share))}" if change.share is not None else ""
-        lines.append(f"{change.fix} ({'undecided' if change.fix_undecided else 'not tried'}{most})")
+        tried = "tried, but failed" if change.fix_failed else "undecided" if change.fix_undecided else "not tried"
+        lines.append(f"{change.fix} ({tried}{most})")
     return lines or ["No change that helps is known."]
 
 

@@ -129,7 +129,7 @@ def _what_ifs(explanation: Explanation) -> Lines:
     yield 0, f"What-ifs{compared}:"
     for gain in explanation.gains:
         if gain.verdict == "faster":
-            yield 2, gain_line(gain)
+            yield 2, gain_line(gain, explanation.what_if_loop)
     if explanation.combined is not None:
         yield 2, f"combined: {gain_line(explanation.combined)}"
     for word in ("no gain", "same", "undecided", "slower"):
@@ -150,15 +150,21 @@ def _name(gain: Gain) -> str:
     return f"{gain.what_if}{sentences.evidence(gain)}"
 
 
-def gain_line(gain: Gain) -> str:
-    """Return a what-if with its verdict, its ratio and its option."""
+def gain_line(gain: Gain, usual_loop: str = "") -> str:
+    """Return a what-if with its verdict, its ratio and its option.
+
+    Args:
+        gain: the what-if.
+        usual_loop: the loop that most what-ifs were tried on. Another one is named. Empty to name none.
+    """
     if gain.ratio is None or gain.speedup is None:
         return f"failed: {gain.what_if} ({gain.option}): {plain(sentences.failure(gain))}"
     faster = gain.verdict == "faster"
     factor = numbers.times(gain.speedup if faster else gain.ratio)
     cause = f". Cause: {gain.cause}, {gain.saving:.0%} of the time" if gain.cause else ""
     evidence = numbers.count(gain.ratio.n, "trial")
-    speed = f"{factor} as {'fast' if faster else 'long'} per {gain.unit} ({evidence})"
+    loop = f" in the loop {gain.loop}" if usual_loop and gain.loop not in ("", usual_loop) else ""
+    speed = f"{factor} as {'fast' if faster else 'long'} per {gain.unit}{loop} ({evidence})"
     return f"{gain.verdict}: {gain.what_if} ({gain.option}): {speed}{cause}"
 
 

@@ -36,13 +36,19 @@ SWITCH_INTERVAL = 0.0002
 """Seconds after which Python lets the sampling thread run. Python's default is five times the sampling interval."""
 
 MAX_PARTS = 20
-"""Maximum number of lines in the fact."""
+"""Maximum number of lines in the fact. All others of a kind are one part."""
 
 READS = (
     "numpy", "_numpy", "__array__", "__float__", "__int__", "__bool__", "__index__", "tolist", "item",
     "__format__", "__str__", "__repr__",
 )  # fmt: skip
 """Methods of a tensor that return its numbers to Python."""
+
+ARRAY_READS = ("_numpy", "__array__")
+"""Those of them that functions of NumPy call."""
+
+ITERATOR_READS = ("__next__", "get_next", "_next_internal")
+"""Methods of an iterator that return the next element."""
 
 BUILDS = ("__init__", "__new__")
 """Methods of Keras' classes that build layers, models, optimizers and metrics."""
@@ -110,6 +116,11 @@ def summary(samples: Iterable[tuple[Place, float]], steps: int, elapsed: float) 
     total = sum(seconds.values())
     if steps < FEWEST_STEPS or not total:
         return None
+    largest = sorted(seconds.items(), key=lambda item: -item[1])
+    others: dict[Place, float] = {}
+    for place, part in largest[MAX_PARTS:]:
+        other = Place(SourceLine("", 0), "", place.kind)
+        others[other] = others.get(other, 0.0) + part
     return OwnTime(
         steps=steps,
         step_seconds=elapsed / steps,
@@ -117,7 +128,7 @@ def summary(samples: Iterable[tuple[Place, float]], steps: int, elapsed: float) 
             OwnTimePart(
                 line=place.source.line, file=place.source.file, called=place.called, kind=place.kind, share=part / total
             )
-            for place, part in sorted(seconds.items(), key=lambda item: -item[1])[:MAX_PARTS]
+            for place, part in [*largest[:MAX_PARTS], *others.items()]
         ],
     )
 
@@ -209,8 +220,9 @@ def _kind(called: str, calls: Sequence[tuple[str, str]], libraries: tuple[str, .
         return "keras"
     if any(name == TRACE for name, _ in library_calls):
         return "tracing"
-    if called in READS:
+    names = {name for name, _ in library_calls}
+    if called in READS or not names.isdisjoint(ARRAY_READS):
         return "read"
-    if called == "__next__":
+    if called == "__next__" or not names.isdisjoint(ITERATOR_READS):
         return "input"
     return "graph" if any(source.endswith(GRAPH_CALL) for _, source in library_calls) else "eager"

@@ -34,9 +34,10 @@ def read_facts(rig: Rig, hook: FitHook, timer: EpochTimer, tracing: Tracing) -> 
     steps = rig.state.program_steps
     _read_lengths(rig, hook, timer)
     facts.traces, facts.trace_seconds = tracing.count, tracing.seconds
+    facts.functions_eager = bool(rig.tf.config.functions_run_eagerly())
     if model is not None:
         facts.jit_compile = bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None)))
-        facts.run_eagerly = bool(getattr(model, "run_eagerly", False))
+        facts.run_eagerly = bool(getattr(model, "run_eagerly", False)) or facts.functions_eager
     elif rig.state.function is not None:
         facts.jit_compile = bool(rig.spec.xla)
     if steps is not None:
@@ -107,7 +108,7 @@ def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) 
         traced: number of traces in the steps that were counted.
         hook: the hook into `fit`.
     """
-    sources = Sources(str(rig.module.__file__))
+    sources = rig.sources or Sources(str(rig.module.__file__))
     inspection.read_graphs(rig.facts, tracing.graphs, sources)
     if rig.yields:
         with rig.scope():

@@ -17,7 +17,7 @@ from bench.worker.step_counter import StepCounter
 if TYPE_CHECKING:
     from bench.worker.script.script_worker import ScriptWorker
 
-ASIDES = "Work that most steps go without, such as a validation, is no part of a step. The projection contains it."
+ASIDES = "Work that most steps go without, such as a validation, is no part of a step. A projection contains it."
 
 
 def report_loops(worker: ScriptWorker, ended: bool) -> None:

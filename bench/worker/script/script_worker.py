@@ -221,7 +221,7 @@ class ScriptWorker:
             cells = self.place.cells.values()
             self.scout.may_train = functools.cache(lambda: contains_training(self.seen.is_program, cells))
         self.seen.running.inherit_in_threads()
-        self.sources = Sources(self.place.file, self.seen.name_of)
+        self.sources = self.rig.sources = Sources(self.place.file, self.seen.name_of)
         self.tracing = Tracing(self.sources)
         if self.scout is not None and self.place.inspect:
             from bench.worker.script.inspector import StepInspector
@@ -243,18 +243,20 @@ class ScriptWorker:
     def _new_watch(self, tf: Any, device: str) -> Watch:
         from bench.worker.epoch_timer import EpochTimer
 
+        target = self.place.target
+        assert target is not None
+        trains = target.trains
+
         def sync(value: Any) -> float:
             return self.synchronizer.sync(number_in(tf, value))
 
         def loss(value: Any) -> float:
-            return self.synchronizer.loss(number_in(tf, value))
+            return self.synchronizer.loss(number_in(tf, value), only_finite=not trains)
 
         precision = "reduced" if self.spec.dtype.startswith("mixed") else "exact"
         make = StepCounter if self.start.full else TimedLoop
-        timed_loop = self.timed_loop = make(self.channel, sync, loss, precision)  # type: ignore[arg-type]
+        timed_loop = self.timed_loop = make(self.channel, sync, loss, precision, trains)  # type: ignore[arg-type]
         timed_loop.trace_seconds = lambda: self.tracing.seconds - self.synchronizer.trace_seconds
-        target = self.place.target
-        assert target is not None
         if isinstance(timed_loop, StepCounter):
             timed_loop.expected = target.steps
         else:
