@@ -127,6 +127,7 @@ class _Capture:
         self.scope = contextlib.ExitStack()
         self.name = start.spec.script.module or Path(self.place.file).name
         self.steps: _FitReplay | FunctionCalls | None = None
+        self.unwound: BaseException | None = None
         if self.place.copy_root:
             channel.renames[self.place.copy_root] = self.place.original_root
         self.program = ScriptProgram(start.spec.script, self.place, lambda text: channel.send(Note(text=text)))
@@ -149,9 +150,10 @@ class _Capture:
         try:
             with self.scope:
                 code = self.program.run()
-        except BaseException:
+        except BaseException as error:
             if not self.found:
                 raise
+            self.unwound = error
         self.channel.send(PrintedRead(printed=self.program.out.read_all()))
         if not self.found and code:
             raise ProgramFailed(self.name, code, self.program.err.latest())
@@ -195,6 +197,8 @@ class _Capture:
         what_ifs = WhatIfs(self._tf, self.spec.what_ifs, self.spec.xla)
         ctx = context_of(self.spec, self._device)
         rig = Rig(self._tf, self.spec, module, p, ctx, self.channel.send, what_ifs, self.member)
+        if "step" in defined:
+            rig.unwound = self.unwound
         if "model" in defined:
             rig.data, rig.model = defined["data"](), defined["model"]()
             rig.facts.batch = getattr(p, "batch", None)
