@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from bench.analyse.samples import faster_half, usable_samples
+from bench.analyse.samples import faster_half, merged_facts, usable_samples
 from bench.model.facts import Facts
 from bench.model.result import Result
 from bench.model.roofline import Peaks, Roofline
@@ -72,7 +72,8 @@ def roofline(result: Result, peaks: Peaks) -> Roofline | None:
     """Return how a step compares with the peaks. None if its operations, its bytes or the peak is not known."""
     step = result.summary.step_seconds
     facts, flops, moved = _work(result)
-    dtype = COMPUTE_DTYPE.get(result.spec.dtype, result.spec.dtype)
+    policy = merged_facts(result.samples).dtype_policy or result.spec.dtype
+    dtype = COMPUTE_DTYPE.get(policy, policy)
     compute = peaks.flops_per_second.get(dtype)
     if step is None or not flops or not moved or not compute:
         return None

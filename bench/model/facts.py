@@ -222,6 +222,9 @@ class Facts(Record):
     functions_eager: bool | None = Field(
         None, description="whether each `tf.function` ran eagerly, as after `tf.config.run_functions_eagerly(True)`"
     )
+    dtype_policy: str | None = Field(
+        None, description="Keras' global dtype policy, if a script sets another one than the run asks for"
+    )
     traces: int | None = Field(None, description="how often TensorFlow traced Python into a graph")
     trace_seconds: float | None = Field(None, description="time that these traces took")
     flops_per_step: float | None = Field(

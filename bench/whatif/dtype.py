@@ -12,8 +12,10 @@ ACTS_ON: frozenset[StepPart] = frozenset({"copies", "computing"})
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:
-    """Yield the next narrower dtypes that the backend supports well."""
+    """Yield the next narrower dtypes that the backend supports well. None if a script sets the dtype itself."""
     spec = program.spec
+    if program.facts.dtype_policy is not None:
+        return
     narrower = {
         "float64": ("float32",),
         "float32": capabilities(spec.backend).dtypes,

@@ -63,8 +63,8 @@ class Rig:
         probes: the workload's probes, by name. None if it has none.
         state: what the loop leaves for the diagnosis.
         facts: the facts about the run so far.
-        unwound: what unwound a script. It keeps the script's local objects alive, because a `tf.function` may be a method
-            of one, and refers to it and to its variables only weakly. None if no script was unwound.
+        unwound: what unwound a script. It keeps the local objects of the script alive: a `tf.function` may be a method
+            of one, to which it refers only weakly, as to its variables. None if no script was unwound.
         sources: names the files of the program. None if the workload's file is the only one.
     """
 

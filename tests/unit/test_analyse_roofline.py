@@ -50,6 +50,15 @@ def test_high_intensity_is_bound_by_the_compute_peak_of_the_dtype() -> None:
     assert (narrow.dtype, narrow.compute_peak) == ("bfloat16", 400e9)
 
 
+def test_the_dtype_is_the_one_that_a_script_sets_itself() -> None:
+    measured = result_of(0.01, 0.9e9, 1e6)
+    for process in measured.samples:
+        process.facts.dtype_policy = "mixed_bfloat16"
+    model = roofline(measured, PEAKS)
+    assert model is not None
+    assert (model.dtype, model.compute_peak) == ("bfloat16", 400e9)
+
+
 def test_a_step_in_a_cache_may_exceed_the_memory_peak() -> None:
     model = roofline_of(0.0001, 1e6, 8e6)
     assert model.exceeds_memory_peak

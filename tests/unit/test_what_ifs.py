@@ -79,6 +79,11 @@ def test_only_settings_that_apply_to_the_spec_are_tried() -> None:
     assert not any("batch" in option or "onednn" in option for option in options)
 
 
+def test_another_dtype_is_not_tried_if_a_script_sets_it_itself() -> None:
+    facts = Facts(dtype_policy="mixed_float16")
+    assert not [what_if for what_if in candidates(Program(result().spec, facts)) if "dtype" in what_if.option]
+
+
 @pytest.mark.parametrize(("capability", "is_tried"), [("7.0", False), ("7.5", False), ("8.0", True), (None, True)])
 def test_tf32_is_only_tried_on_a_gpu_that_may_have_it(capability: str | None, is_tried: bool) -> None:
     program = Program(result(backend="cuda", tf32=False).spec, device=Device(compute_capability=capability))

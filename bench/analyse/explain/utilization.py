@@ -108,7 +108,8 @@ def idle_gpu(explanation: Explanation) -> Iterator[Finding]:
 def _uses_tensor_cores(base: Result) -> bool:
     """Return whether the matrix products of a program run on tensor cores, as far as the device is known."""
     spec, device = base.spec, base.environment.device
-    dtype = "tf32" if spec.dtype == "float32" and spec.tf32 else spec.dtype.removeprefix("mixed_")
+    policy = merged_facts(base.samples).dtype_policy or spec.dtype
+    dtype = "tf32" if policy == "float32" and spec.tf32 else policy.removeprefix("mixed_")
     return has_tensor_cores(spec.backend, dtype, device.compute_capability if device else None)
 
 

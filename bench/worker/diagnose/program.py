@@ -35,6 +35,9 @@ def read_facts(rig: Rig, hook: FitHook, timer: EpochTimer, tracing: Tracing) -> 
     _read_lengths(rig, hook, timer)
     facts.traces, facts.trace_seconds = tracing.count, tracing.seconds
     facts.functions_eager = bool(rig.tf.config.functions_run_eagerly())
+    if rig.spec.script is not None and rig.spec.dtype != "float64":
+        policy = str(rig.tf.keras.mixed_precision.global_policy().name)
+        facts.dtype_policy = policy if policy != rig.spec.dtype else None
     if model is not None:
         facts.jit_compile = bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None)))
         facts.run_eagerly = bool(getattr(model, "run_eagerly", False)) or facts.functions_eager
