@@ -185,3 +185,38 @@ VALIDATED = """
 def test_a_validation_that_takes_most_of_the_time_of_a_loop_comes_first(tmp_path: Path) -> None:
     explanation = explained(tmp_path, VALIDATED)
     assert explanation["answer"][0]["name"] == "work between some steps"
+
+
+PIPELINE = """
+    import time
+
+    import numpy as np
+    import tensorflow as tf
+
+    w = tf.Variable(tf.zeros([8, 1]))
+    optimizer = tf.keras.optimizers.SGD(0.01)
+
+
+    def read(x):
+        time.sleep(0.003)
+        return x
+
+
+    @tf.function
+    def train(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(x @ w)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+    data = tf.data.Dataset.from_tensor_slices(np.random.rand(64, 32, 8).astype("float32")).repeat()
+    data = data.map(lambda x: tf.ensure_shape(tf.numpy_function(read, [x], tf.float32), [32, 8]), num_parallel_calls=4)
+    for x in data.prefetch(4).take(3000):
+        train(x)
+"""
+
+
+def test_slow_input_of_a_loop_of_its_own_names_the_stage(tmp_path: Path) -> None:
+    findings = {finding["cause"]: finding for finding in explained(tmp_path, PIPELINE)["findings"]}
+    assert "Slowest stage: map" in findings["slow input"]["sentence"]
+    assert "train.py line 26" in findings["slow input"]["sentence"]

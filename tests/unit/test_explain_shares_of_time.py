@@ -183,6 +183,17 @@ def test_a_shuffle_buffer_that_fills_is_not_the_work_of_fit() -> None:
     assert BETWEEN_EPOCHS not in causes
 
 
+def test_slow_input_of_a_loop_of_its_own_names_the_slowest_stage_if_it_was_timed() -> None:
+    facts = own_time((7, "__next__", "input", 0.9))
+    assert "num_parallel_calls" in found(facts)["slow input"].fix
+    parallel = PipelineStage(stage="map, parallel", function="read", file="a.py", line=3, seconds=0.009)
+    facts.pipeline = [parallel, PipelineStage(stage="prefetch", seconds=0.009)]
+    finding = found(facts)["slow input"]
+    assert "Slowest stage: map, parallel (read, a.py line 3)." in finding.sentence
+    assert "num_parallel_calls" not in finding.fix
+    assert (finding.share, finding.estimated) == (pytest.approx(0.9), True)
+
+
 def test_functions_that_run_eagerly_are_told_from_a_model_that_does() -> None:
     finding = found(Facts(functions_eager=True, run_eagerly=True))["eager execution"]
     assert finding.fix.startswith("Remove tf.config.run_functions_eagerly(True).")

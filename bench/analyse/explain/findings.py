@@ -64,7 +64,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         base_findings = [f for f in base_findings if f.cause != antipatterns.PYTHON_IN_GRAPH]
     inputs = inputs or [*pipeline.waiting(base, samples)]
     if not inputs and not {"fit", "step"} & {level.spec.loop for level in levels}:
-        inputs = [*own_time.slow_input(base, samples)]
+        inputs = [pipeline.with_stages(base, samples, finding) for finding in own_time.slow_input(base, samples)]
     called = {name for callback in callbacks.in_steps(samples)[1] for name in callback.calls}
     if called:  # the callback's own finding says so
         base_findings = [f for f in base_findings if f.cause != own_time.NEW_DATASET]

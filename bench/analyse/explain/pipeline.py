@@ -149,6 +149,16 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     )
 
 
+def with_stages(base: Result, samples: list[ProcessSample], finding: Finding) -> Finding:
+    """Return a finding about slow input with the slowest stage, if the stages were timed."""
+    times = _stage_times(merged_facts(samples).pipeline or [])
+    if not times:
+        return finding
+    named = _of_stages(finding.sentence, finding.share or 0.0, times, calls_python(base))
+    evidence = f"{finding.evidence}; {named.evidence}"
+    return named.model_copy(update={"evidence": evidence, "estimated": True, "parts": finding.parts})
+
+
 class _StageTime(NamedTuple):
     """The seconds per batch of a stage, or of several that were timed together.
 

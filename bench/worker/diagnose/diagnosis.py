@@ -56,32 +56,32 @@ def diagnose(
     if rig.member is not None:
         return  # what follows would run steps that the other workers do not expect
     if order.check_placement:
-        _optional("operations", rig, lambda: operations.count(rig))
+        optional("operations", rig, lambda: operations.count(rig))
         step_placement = placement.check(rig, hook)
         rig.send(PlacementChecked(placement=step_placement))
         if rig.facts.jit_compile is None and step_placement.verified:
             rig.facts.jit_compile = step_placement.xla_clusters > 0
             rig.report_facts()
     if order.inspect:
-        _optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
-        _optional("own steps", rig, lambda: program.inspect(rig, tracing, traced, hook))
-        _optional("metrics", rig, lambda: metrics_time.measure(rig, hook, synchronizer))
-        _optional("optimizer", rig, lambda: optimizer_time.measure(rig, hook, synchronizer))
+        optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
+        optional("own steps", rig, lambda: program.inspect(rig, tracing, traced, hook))
+        optional("metrics", rig, lambda: metrics_time.measure(rig, hook, synchronizer))
+        optional("optimizer", rig, lambda: optimizer_time.measure(rig, hook, synchronizer))
     if order.brief:
         return
-    _optional("batch_copy", rig, lambda: transfers.batch_copy(rig, hook))
-    _optional("input_wait", rig, lambda: transfers.input_wait(rig, hook, timer, synchronizer))
+    optional("batch_copy", rig, lambda: transfers.batch_copy(rig, hook))
+    optional("input_wait", rig, lambda: transfers.input_wait(rig, hook, timer, synchronizer))
     if hook.model is None:
-        _optional("partial_batch", rig, lambda: partial_batch.measure(rig, synchronizer))
+        optional("partial_batch", rig, lambda: partial_batch.measure(rig, synchronizer))
     else:
-        _optional(
+        optional(
             "epoch_end", rig, lambda: epoch_ends.measure(rig, hook, timer, timed_loop.step_seconds, synchronizer, order)
         )
         rig.facts.callback_times = hook.callback_timer.read(hook.epochs.total)
         rig.report_facts()
 
 
-def _optional(name: str, rig: Rig, measure: Callable[[], None]) -> None:
+def optional(name: str, rig: Rig, measure: Callable[[], None]) -> None:
     """Measure something optional. If that fails, the result gets a note."""
     try:
         measure()

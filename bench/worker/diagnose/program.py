@@ -82,10 +82,11 @@ def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
     """Read the facts `pipeline_reachable` and, if `timed`, `pipeline` with the time of each stage.
 
     A Keras `PyDataset` has one stage: the method that prepares a batch. A pipeline is reachable if `fit` or devbench
-    iterates over it, because a what-if can then change it. If a generator iterates over the pipeline, no what-if can.
+    iterates over it, because a what-if can then change it. If the program iterates over the pipeline, no what-if can.
     """
     reachable = [hook.arguments.get("x"), rig.data]
-    own_iteration = rig.spec.loop == "as-written" and rig.has("as_written") and hook.model is None
+    own_loop = rig.has("as_written") or rig.spec.script is not None
+    own_iteration = rig.spec.loop == "as-written" and own_loop and hook.model is None
     candidates = [*reachable, *([hook.dataset] if own_iteration else [])]
     dataset = next((candidate for candidate in candidates if isinstance(candidate, rig.tf.data.Dataset)), None)
     if dataset is None:

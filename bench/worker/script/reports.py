@@ -131,6 +131,7 @@ def report_trial(worker: ScriptWorker, finish: Finish | None, ended: bool) -> No
 def _diagnose_own_loop(worker: ScriptWorker, finish: Finish) -> None:
     """Run the diagnosis of a loop other than `fit`."""
     from bench.worker.diagnose import inspection, program
+    from bench.worker.diagnose.diagnosis import optional
 
     assert worker.timed_loop is not None
     worker.rig.what_ifs.check()
@@ -144,6 +145,7 @@ def _diagnose_own_loop(worker: ScriptWorker, finish: Finish) -> None:
     if finish.inspect:
         program.read_retraced(worker.rig.facts, worker.tracing.by_function)
         inspection.read_graphs(worker.rig.facts, worker.tracing.graphs, worker.sources)
+        optional("pipeline", worker.rig, lambda: program.read_pipeline(worker.rig, worker.hook, finish.time_stages))
     if worker.placement is not None:
         with contextlib.suppress(Exception):
             placement: Placement = worker.placement.read()
