@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,6 +28,8 @@ class _Recorder(BaseHTTPRequestHandler):
         status, body = self.server.responses.pop(0) if len(self.server.responses) > 1 else self.server.responses[0]
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        if status == 503 and self.server.retry_after:
+            self.send_header("Retry-After", self.server.retry_after)
         if status == 302:
             self.send_header("Location", "/elsewhere")
         self.end_headers()
@@ -42,6 +46,7 @@ class Responder(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Recorder)
         self.responses: list[tuple[int, bytes]] = [(200, b"{}")]
         self.requests: list[tuple[str, str | None]] = []
+        self.retry_after = ""
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -91,6 +96,42 @@ def test_a_query_is_repeated_as_often_as_the_caller_allows(server: Responder, mo
     monkeypatch.setattr("bench.publish.hub.client.BACKOFF", 0.01)
     server.responses = [(503, b""), (502, b""), (200, b'{"a": 1}')]
     assert Client(server.url, None).get("/x", retries=2) == {"a": 1}
+
+
+def test_a_busy_hub_is_asked_again_as_often_as_it_wishes(server: Responder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.publish.hub.client.RETRY_AFTER", 0.01)
+    monkeypatch.setattr("bench.publish.hub.client.BACKOFF", 1000.0)
+    server.retry_after = "7"
+    server.responses = [(503, b"")] * 9 + [(200, b'{"a": 1}')]
+    assert Client(server.url, None).get("/x", retries=1) == {"a": 1}
+    server.responses = [(503, b""), (200, b'{"a": 1}')]
+    with pytest.raises(HubBusy):
+        Client(server.url, None).get("/x", retries=0)
+
+
+def test_a_document_may_take_longer_than_the_timeout_of_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.publish.hub.client.CONNECT", 0.5)
+    body, received = b"x" * (8 * 2**20), []
+
+    def take_slowly(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            request = b""
+            while len(request) < len(body):
+                time.sleep(0.02)
+                request += connection.recv(128 * 1024)
+            received.append(request.count(b"x"))
+            document = b'{"id": "a", "outcome": "created"}'
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(document), document))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+        reader = threading.Thread(target=take_slowly, args=(listener,))
+        reader.start()
+        client = Client(f"http://127.0.0.1:{listener.getsockname()[1]}", None)
+        assert client.put("results", "a", body, retries=0) == "created"
+        reader.join()
+    assert received == [len(body)]
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:

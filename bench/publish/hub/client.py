@@ -28,13 +28,16 @@ from bench.publish.hub.proxy import pool_of
 from bench.publish.hub.token import token
 
 PATIENT, BRIEF = 6, 0
-"""Number of retries after the measurement, and while it runs."""
+"""Number of retries after the measurement, and while it runs. Those that the hub asks for do not count."""
 
 BACKOFF = 0.5
 """Half the seconds before the second retry. The first follows at once, and each further one waits twice as long."""
 
 CONNECT, READ = 5.0, 30.0
-"""Timeouts in seconds: to connect, and to get an answer."""
+"""Timeouts in seconds: to connect or to send a part of a document, and to get an answer."""
+
+PART = 64 * 1024
+"""Size in bytes of the parts in which a document is sent. A document in one part would have one timeout as a whole."""
 
 LONG, SHORT = 60.0, 10.0
 """Time limits of a request in seconds: with retries, and without."""
@@ -186,7 +189,7 @@ class Client:
         """
         headers = {"User-Agent": "devbench"}
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         for attempt in itertools.count():
@@ -197,8 +200,10 @@ class Client:
                 if attempt >= retries or time.monotonic() + pause >= limit:
                     raise
             else:
-                pause = max(pause, min(RETRY_AFTER, answer.retry_after))
-                if answer.status not in BUSY or attempt >= retries or time.monotonic() + pause >= limit:
+                asked = retries > 0 and answer.retry_after > 0
+                pause = min(RETRY_AFTER, answer.retry_after) if asked else pause
+                may_retry = asked or attempt < retries
+                if answer.status not in BUSY or not may_retry or time.monotonic() + pause >= limit:
                     return answer
             time.sleep(pause)
         raise AssertionError
@@ -213,8 +218,9 @@ class Client:
 
         timeout = urllib3.Timeout(connect=CONNECT, read=READ)
         try:
+            parts = (body[start : start + PART] for start in range(0, len(body), PART)) if body is not None else None
             with self.pool.request(
-                method, self.hub + path, body=body, headers=headers, timeout=timeout, retries=False, redirect=False,
+                method, self.hub + path, body=parts, headers=headers, timeout=timeout, retries=False, redirect=False,
                 preload_content=False,
             ) as response:  # fmt: skip
                 retry_after = 0.0
