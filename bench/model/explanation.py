@@ -105,10 +105,13 @@ BETWEEN_EPOCHS = "time between epochs"
 BETWEEN_STEPS = "work between some steps"
 """Cause of the finding about work in a script's own loop that most steps go without."""
 
+LONG_STEPS = "rare long steps"
+"""Cause of the finding about steps of a script's own loop that are rare and take much longer than the others."""
+
 FILLING = "filling the shuffle buffer"
 PARTIAL_BATCH = "partial last batch"
 
-OF_ALL_TIME = (BETWEEN_EPOCHS, BETWEEN_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS)
+OF_ALL_TIME = (BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS)
 """Causes whose share is one of an epoch or of the training, not of the step."""
 
 STEPS = "steps"

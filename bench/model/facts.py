@@ -139,6 +139,14 @@ class HostReads(InLines):
     per_step: float = Field(description="reads per step")
 
 
+class LongSteps(InLines):
+    """Steps of a script's own loop that are rare and take much longer, such as those that save a checkpoint."""
+
+    count: int = Field(description="how many were seen")
+    seconds: float = Field(description="mean time by which they are longer than the median step")
+    every: float = Field(description="mean number of steps from one to the next")
+
+
 class EagerOperations(InLines):
     """Operations that run one by one from Python, not in a graph."""
 
@@ -250,6 +258,7 @@ class Facts(Record):
         None, description="share of the epochs of fit after which fit runs the validation, from 0 to 1"
     )
     asides: Asides | None = None
+    long_steps: LongSteps | None = None
     ended_epochs: int | None = Field(None, description="epochs that ended in the timed part")
     steps_run: int | None = Field(None, description="steps in timed blocks, warm-up included")
     steps_issued: int | None = Field(None, description="all steps that the worker ran until it counted its traces")

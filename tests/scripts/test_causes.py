@@ -220,3 +220,40 @@ def test_slow_input_of_a_loop_of_its_own_names_the_stage(tmp_path: Path) -> None
     findings = {finding["cause"]: finding for finding in explained(tmp_path, PIPELINE)["findings"]}
     assert "Slowest stage: map" in findings["slow input"]["sentence"]
     assert "train.py line 26" in findings["slow input"]["sentence"]
+
+
+SAVING = """
+    import pathlib
+    import time
+
+    import numpy as np
+    import tensorflow as tf
+
+    w = tf.Variable(tf.zeros([64, 1]))
+    optimizer = tf.keras.optimizers.SGD(0.01)
+
+
+    @tf.function
+    def train(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(x @ w)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+    def save():
+        pathlib.Path("weights.txt").write_text("1")
+        time.sleep(0.3)
+
+
+    x = tf.constant(np.random.rand(256, 64).astype("float32"))
+    for n in range(200_000):
+        train(x)
+        if n % 100 == 99:
+            save()
+"""
+
+
+def test_a_checkpoint_in_few_steps_is_a_cause_with_its_line(tmp_path: Path) -> None:
+    findings = {finding["cause"]: finding for finding in explained(tmp_path, SAVING)["findings"]}
+    assert "train.py line" in findings["rare long steps"]["sentence"]
+    assert findings["rare long steps"]["share"] > 0.5

@@ -24,6 +24,7 @@ from bench.model.facts import (
     Epoch,
     Facts,
     FitCall,
+    LongSteps,
     MetricsTime,
     OptimizerTime,
     OwnTime,
@@ -164,6 +165,15 @@ def test_work_between_some_steps_of_a_loop_of_its_own_is_a_cause_of_its_own() ->
     assert finding.share == pytest.approx(0.9)
     assert "Every 10 steps, the script does other work for 900 ms, as long as 90 steps." in finding.sentence
     assert BETWEEN_STEPS not in found(Facts(asides=asides.model_copy(update={"seconds": 0.001})))
+
+
+def test_rare_long_steps_are_a_cause_with_their_lines() -> None:
+    long = LongSteps(count=5, seconds=0.9, every=10.0, lines=[7])  # other steps take 0.01 s
+    finding = found(Facts(long_steps=long))["rare long steps"]
+    assert finding.share == pytest.approx(0.9)
+    assert "About every 10 steps, a step takes 900 ms longer (cifar's source line 7)." in finding.sentence
+    asides = Asides(count=3, first_seconds=2.0, seconds=0.9, every=10.0)
+    assert "rare long steps" not in found(Facts(long_steps=long, asides=asides))
 
 
 def test_an_explanation_names_the_work_between_some_steps_first_if_it_takes_most() -> None:

@@ -5,29 +5,26 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from bench.analyse.explain import antipatterns, callbacks, growth, optimizer, own_time, pipeline, shares, utilization
-from bench.analyse.explain.units import time_text
+from bench.analyse.explain import (
+    antipatterns,
+    callbacks,
+    growth,
+    optimizer,
+    outside_steps,
+    own_time,
+    pipeline,
+    shares,
+    utilization,
+)
 from bench.analyse.samples import (
     cold_starts,
-    main_series,
-    mean_step,
     median_step,
     merged_facts,
     usable_samples,
 )
-from bench.analyse.training_time import Epochs
-from bench.model.explanation import BETWEEN_EPOCHS, BETWEEN_STEPS, FIRST_STEPS, Finding, Part
+from bench.model.explanation import FIRST_STEPS, Finding, Part
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
-
-EPOCH_END_MIN_SHARE = 0.05
-"""If this share of an epoch passes between its steps and those of the next epoch, that is a finding."""
-
-FIT_BETWEEN_MIN_SHARE = 0.2
-"""The same if most of this time is the work of `fit` itself. Each short training has some of it."""
-
-MOSTLY_OWN_WORK = 0.5
-"""If callbacks and validation take this share of the time between epochs, they explain it, and `fit` does not."""
 
 FIT_MIN_SHARE = 0.02
 """Smallest share of a step for which a call of `fit` is a finding."""
@@ -72,76 +69,14 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         # CPUs are idle because they wait for input, or for Python that traces.
         base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]
     return [
-        *_epoch_ends(samples),
-        *_between_steps(base, samples),
+        *outside_steps.epoch_ends(samples),
+        *outside_steps.between_steps(base, samples),
+        *outside_steps.long_steps(base, samples),
         *_fit(base, samples, parts),
         *inputs,
         *pipeline.partial_batch(levels),
         *base_findings,
     ]
-
-
-def _epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Yield a finding if much of an epoch passes between its steps and those of the next one."""
-    timed = [(Epochs.of(s), mean_step(series.blocks)) for s in cold_starts(samples) if (series := main_series(s))]
-    timed = [(epochs, step) for epochs, step in timed if epochs.length and epochs.between > 0]
-    if not timed:
-        return
-    between, start, validation, step = (
-        statistics.fmean(values)
-        for values in zip(
-            *((epochs.between, epochs.start, epochs.validated * epochs.validation, step) for epochs, step in timed),
-            strict=True,
-        )
-    )
-    first_batch = min(start, pipeline.first_batch_seconds(samples))  # a cost of the input
-    between, start = between - first_batch, start - first_batch
-    share = between / (between + timed[0][0].length * step)
-    if share <= EPOCH_END_MIN_SHARE:
-        return
-    call = merged_facts(samples).fit
-    names = ", ".join(call.callbacks) if call and call.callbacks else "none"
-    end = between - start
-    work = sorted([(callbacks.VALIDATION, validation), *callbacks.at_epoch_ends(samples)], key=lambda part: -part[1])
-    is_own_work = sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between
-    if not is_own_work and share <= FIT_BETWEEN_MIN_SHARE:
-        return
-    longest = [f"{name} {time_text(seconds)}" for name, seconds in work if seconds > 0.1 * end]
-    if is_own_work:
-        own, fix = "", callbacks.epoch_end_fix(samples, validation)
-    else:
-        own = " Most of it is the work of fit itself, which starts each epoch anew."
-        fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
-    yield Finding(
-        cause=BETWEEN_EPOCHS,
-        sentence=f"After the steps of an epoch, {time_text(between)} pass until those of the next one, as long as "
-        f"{between / step:.0f} steps. That is {share:.0%} of the time of an epoch."
-        + (f" Longest: {', '.join(longest)}." if longest else "")
-        + own,
-        evidence=f"phases epoch_end and validation ({time_text(end)}) and epoch_start ({time_text(start)}); "
-        f"callbacks: {names}",
-        fix=fix,
-        share=share,
-    )
-
-
-def _between_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
-    """Yield a finding if work that most steps of a script's own loop go without takes much of its time."""
-    asides, step = merged_facts(samples).asides, median_step(base)
-    if asides is None or not asides.every:
-        return
-    share = asides.seconds / (asides.seconds + asides.every * step)
-    if share <= EPOCH_END_MIN_SHARE:
-        return
-    yield Finding(
-        cause=BETWEEN_STEPS,
-        sentence=f"Every {asides.every:.0f} steps, the script does other work for {time_text(asides.seconds)}, as "
-        f"long as {asides.seconds / step:.0f} steps. That is {share:.0%} of the time.",
-        evidence=f"calls of other functions or models between steps, seen {asides.count} times; the first took "
-        f"{time_text(asides.first_seconds)}",
-        fix="If it is a validation, run it less often, on fewer batches, or as a @tf.function.",
-        share=share,
-    )
 
 
 def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> Iterator[Finding]:

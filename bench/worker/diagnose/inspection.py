@@ -103,9 +103,9 @@ class Observed:
         facts.persistent_tapes = PersistentTapes(
             per_step=sum(single.values()) / steps,
             several_gradients=single.keys() != by_line.keys(),
-            **_lines(Counter(single)),
+            **lines_of(Counter(single)),
         )
-        facts.host_reads = HostReads(per_step=self.reads.total() / steps, **_lines(self.reads))
+        facts.host_reads = HostReads(per_step=self.reads.total() / steps, **lines_of(self.reads))
         eager_by_line: Counter[SourceLine] = Counter()
         by_type: Counter[str] = Counter()
         for (op, source), number in self.eager.items():
@@ -114,7 +114,7 @@ class Observed:
         facts.eager = EagerOperations(
             per_step=self.eager.total() / steps,
             operations=[op for op, _ in by_type.most_common(MAX_NAMES)],
-            **_lines(eager_by_line),
+            **lines_of(eager_by_line),
         )
 
 
@@ -185,9 +185,9 @@ def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
         arguments += operation.type == "Placeholder"
         if operation.type not in FREE:
             float64.update([traced_in(operation, sources)])
-    facts.float64 = Float64(operations=float64.total(), arguments=arguments, **_lines(float64))
-    facts.int32 = GraphOperations(operations=int32.total(), **_lines(int32))
-    facts.python = GraphOperations(operations=python.total(), **_lines(python))
+    facts.float64 = Float64(operations=float64.total(), arguments=arguments, **lines_of(float64))
+    facts.int32 = GraphOperations(operations=int32.total(), **lines_of(int32))
+    facts.python = GraphOperations(operations=python.total(), **lines_of(python))
 
 
 def _is_large_int32(tensor: Any) -> bool:
@@ -205,7 +205,7 @@ def traced_in(operation: Any, sources: Sources) -> SourceLine:
     return SourceLine("", 0)
 
 
-def _lines(counts: Counter[SourceLine]) -> dict[str, Any]:
+def lines_of(counts: Counter[SourceLine]) -> dict[str, Any]:
     """Return the fields `lines` and `elsewhere` of a fact."""
     sources = sorted(source for source, _ in counts.most_common(MAX_NAMES) if source.line)
     elsewhere: dict[str, list[int]] = {}

@@ -9,17 +9,18 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from bench.model.facts import Facts
+from bench.model.facts import Facts, LongSteps
 from bench.model.recognition import StepSource
-from bench.worker.diagnose.inspection import STEPS, WARM_UP, Observed, observing
+from bench.worker.diagnose.inspection import STEPS, WARM_UP, Observed, lines_of, observing
 from bench.worker.diagnose.own_time import FEWEST_STEPS, Place, StackSampler, summary
-from bench.worker.frames import Sources
+from bench.worker.frames import SourceLine, Sources
 from bench.worker.script.replay_function import obstacle
 from bench.worker.script.running import Arguments
 
@@ -36,7 +37,14 @@ RARE = 0.05
 """Long steps are left out if their share is at most this: they trace a validation or save a checkpoint."""
 
 
-@dataclass
+FEWEST_LONG = 3
+"""Fewest long steps that show how often they come. The first ones may only trace."""
+
+LARGE = 0.2
+"""A line of the long steps is named if it takes at least this share of what the largest one takes."""
+
+
+@dataclass(eq=False)
 class Mark:
     """The end of a step.
 
@@ -162,15 +170,43 @@ class StepInspector:
         if not pairs:
             return facts
         seconds = [(b.at - a.at) / (b.steps - a.steps) for a, b in pairs]
-        limit = LONG * statistics.median(seconds)
+        median = statistics.median(seconds)
+        limit = LONG * median
         is_rare = sum(each > limit for each in seconds) <= RARE * len(seconds)
         kept = [pair for pair, each in zip(pairs, seconds, strict=True) if not is_rare or each <= limit]
-        samples: list[tuple[Place, float]] = []
-        for a, b in kept:
-            samples += self._sampler.samples[a.samples : b.samples]
+        samples = self._samples(kept)
+        if is_rare:
+            facts.long_steps = self._long_steps(pairs, [pair for pair in pairs if pair not in kept], median)
         steps, elapsed = sum(b.steps - a.steps for a, b in kept), sum(b.at - a.at for a, b in kept)
         facts.own_time = summary(samples, steps, elapsed)
         return facts
+
+    def _samples(self, pairs: Iterable[tuple[Mark, Mark]]) -> list[tuple[Place, float]]:
+        """Return the samples between the two marks of each pair."""
+        return [sample for a, b in pairs for sample in self._sampler.samples[a.samples : b.samples]]
+
+    def _long_steps(
+        self, pairs: Sequence[tuple[Mark, Mark]], long: Sequence[tuple[Mark, Mark]], median: float
+    ) -> LongSteps | None:
+        """Return what the rare long steps have in common. None if there are too few.
+
+        Args:
+            pairs: the marks before and after each sampled call.
+            long: those of them whose steps are long.
+            median: the median step time in seconds.
+        """
+        if len(long) < FEWEST_LONG:
+            return None
+        seconds: dict[SourceLine, float] = {}
+        for place, part in self._samples(long):
+            seconds[place.source] = seconds.get(place.source, 0.0) + part
+        least = LARGE * max(seconds.values(), default=0.0)
+        return LongSteps(
+            count=len(long),
+            seconds=sum(b.at - a.at - median * (b.steps - a.steps) for a, b in long) / len(long),
+            every=sum(b.steps - a.steps for a, b in pairs) / len(long),
+            **lines_of(Counter(line for line, part in seconds.items() if part >= least)),
+        )
 
     def _obstacle(self, source: StepSource, loop: _SeenLoop | None) -> str | None:
         reason = obstacle(self._tf, loop.arguments if loop is not None else None)

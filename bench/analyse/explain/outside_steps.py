@@ -1,0 +1,107 @@
+"""Findings about work that most steps go without: at the ends of epochs, between steps, and in a few long steps."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from bench.analyse.explain import callbacks, pipeline
+from bench.analyse.explain.lines import named_lines
+from bench.analyse.explain.units import time_text
+from bench.analyse.samples import cold_starts, main_series, mean_step, median_step, merged_facts
+from bench.analyse.training_time import Epochs
+from bench.model.explanation import BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS, Finding
+from bench.model.result import Result
+from bench.model.sample import ProcessSample
+
+EPOCH_END_MIN_SHARE = 0.05
+"""If this share of an epoch passes between its steps and those of the next epoch, that is a finding."""
+
+FIT_BETWEEN_MIN_SHARE = 0.2
+"""The same if most of this time is the work of `fit` itself. Each short training has some of it."""
+
+MOSTLY_OWN_WORK = 0.5
+"""If callbacks and validation take this share of the time between epochs, they explain it, and `fit` does not."""
+
+
+def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if much of an epoch passes between its steps and those of the next one."""
+    timed = [(Epochs.of(s), mean_step(series.blocks)) for s in cold_starts(samples) if (series := main_series(s))]
+    timed = [(epochs, step) for epochs, step in timed if epochs.length and epochs.between > 0]
+    if not timed:
+        return
+    between, start, validation, step = (
+        statistics.fmean(values)
+        for values in zip(
+            *((epochs.between, epochs.start, epochs.validated * epochs.validation, step) for epochs, step in timed),
+            strict=True,
+        )
+    )
+    first_batch = min(start, pipeline.first_batch_seconds(samples))  # a cost of the input
+    between, start = between - first_batch, start - first_batch
+    share = between / (between + timed[0][0].length * step)
+    if share <= EPOCH_END_MIN_SHARE:
+        return
+    call = merged_facts(samples).fit
+    names = ", ".join(call.callbacks) if call and call.callbacks else "none"
+    end = between - start
+    work = sorted([(callbacks.VALIDATION, validation), *callbacks.at_epoch_ends(samples)], key=lambda part: -part[1])
+    is_own_work = sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between
+    if not is_own_work and share <= FIT_BETWEEN_MIN_SHARE:
+        return
+    longest = [f"{name} {time_text(seconds)}" for name, seconds in work if seconds > 0.1 * end]
+    if is_own_work:
+        own, fix = "", callbacks.epoch_end_fix(samples, validation)
+    else:
+        own = " Most of it is the work of fit itself, which starts each epoch anew."
+        fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
+    yield Finding(
+        cause=BETWEEN_EPOCHS,
+        sentence=f"After the steps of an epoch, {time_text(between)} pass until those of the next one, as long as "
+        f"{between / step:.0f} steps. That is {share:.0%} of the time of an epoch."
+        + (f" Longest: {', '.join(longest)}." if longest else "")
+        + own,
+        evidence=f"phases epoch_end and validation ({time_text(end)}) and epoch_start ({time_text(start)}); "
+        f"callbacks: {names}",
+        fix=fix,
+        share=share,
+    )
+
+
+def between_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if work that most steps of a script's own loop go without takes much of its time."""
+    asides, step = merged_facts(samples).asides, median_step(base)
+    if asides is None or not asides.every:
+        return
+    share = asides.seconds / (asides.seconds + asides.every * step)
+    if share <= EPOCH_END_MIN_SHARE:
+        return
+    yield Finding(
+        cause=BETWEEN_STEPS,
+        sentence=f"Every {asides.every:.0f} steps, the script does other work for {time_text(asides.seconds)}, as "
+        f"long as {asides.seconds / step:.0f} steps. That is {share:.0%} of the time.",
+        evidence=f"calls of other functions or models between steps, seen {asides.count} times; the first took "
+        f"{time_text(asides.first_seconds)}",
+        fix="If it is a validation, run it less often, on fewer batches, or as a @tf.function.",
+        share=share,
+    )
+
+
+def long_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if a few steps of a script's own loop take much of its time."""
+    facts = merged_facts(samples)
+    long = facts.long_steps
+    if long is None or facts.asides is not None:  # these are the same steps
+        return
+    share = long.seconds / (long.seconds + long.every * median_step(base))
+    if share <= EPOCH_END_MIN_SHARE:
+        return
+    yield Finding(
+        cause=LONG_STEPS,
+        sentence=f"About every {long.every:.0f} steps, a step takes {time_text(long.seconds)} longer"
+        f"{named_lines(base, long.lines, long.elsewhere)}. That is {share:.0%} of the time.",
+        evidence=f"samples of the stack in {long.count} long steps",
+        fix="Do this work less often.",
+        share=share,
+        estimated=True,
+    )
