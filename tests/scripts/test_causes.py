@@ -66,6 +66,9 @@ METHOD = """
 def test_a_step_that_is_a_method_of_a_local_object_has_levels(tmp_path: Path) -> None:
     explanation = explained(tmp_path, METHOD)
     assert [part["lower"] for part in explanation["parts"]][:1] == ["host-batches"], explanation["missing_levels"]
+    results = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*.json")]
+    levels = [result for result in results if result["spec"]["loop"] == "host-batches"]
+    assert all(result["samples"][0]["facts"]["flops_per_step"] > 256 * 64 for result in levels)
 
 
 EAGER = """

@@ -39,7 +39,7 @@ def count(rig: Rig) -> None:
         return
     with tf.device(rig.ctx.device):
         function = tf.function(python_step(rig))  # it keeps the step's own variables alive
-        concrete = function.get_concrete_function(*signature(tf, example))
+        concrete = _flat(tf, function, signature(tf, example))
     graph = concrete.graph
     rig.facts.bytes_per_step = least_bytes(concrete)
     rig.facts.products = products(graph)
@@ -47,6 +47,27 @@ def count(rig: Rig) -> None:
     options["output"] = "none"
     profile = tf.compat.v1.profiler.profile(graph, options=options)
     rig.facts.flops_per_step = float(profile.total_float_ops)
+
+
+def _flat(tf: Any, function: Any, arguments: list[Any]) -> Any:
+    """Return the concrete function with the operations of the functions that it calls, which are else hidden in calls.
+
+    A function that AutoGraph must convert stays a call.
+
+    Args:
+        tf: TensorFlow.
+        function: a `tf.function`.
+        arguments: its arguments, or their shapes and dtypes.
+    """
+    eager = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)  # a `tf.function` that another one calls is then plain Python
+    try:
+        return function.get_concrete_function(*arguments)
+    except Exception:
+        tf.config.run_functions_eagerly(eager)
+        return function.get_concrete_function(*arguments)
+    finally:
+        tf.config.run_functions_eagerly(eager)
 
 
 def least_bytes(concrete: Any) -> float:
