@@ -260,3 +260,10 @@ def test_a_checkpoint_in_few_steps_is_a_cause_with_its_line(tmp_path: Path) -> N
     findings = {finding["cause"]: finding for finding in explained(tmp_path, SAVING)["findings"]}
     assert "train.py line" in findings["rare long steps"]["sentence"]
     assert findings["rare long steps"]["share"] > 0.5
+
+
+def test_keras_that_does_not_compute_with_tensorflow_is_refused(tmp_path: Path) -> None:
+    run = run_devbench(tmp_path, "run", script(tmp_path, ENDLESS), KERAS_BACKEND="jax")
+    assert run.code == 1, run.text()
+    assert "Keras computes with jax, not with TensorFlow" in run.text()
+    assert "Set KERAS_BACKEND=tensorflow." in run.text()
