@@ -267,3 +267,40 @@ def test_keras_that_does_not_compute_with_tensorflow_is_refused(tmp_path: Path) 
     assert run.code == 1, run.text()
     assert "Keras computes with jax, not with TensorFlow" in run.text()
     assert "Set KERAS_BACKEND=tensorflow." in run.text()
+
+
+ACTOR = """
+    import threading
+    import time
+
+    import tensorflow as tf
+
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    optimizer = tf.keras.optimizers.SGD(0.01)
+    x = tf.random.normal((32, 8))
+    model(x)
+    trained = threading.Event()
+
+
+    def act():
+        while not trained.is_set():
+            model(x)
+            time.sleep(0.3)
+
+
+    actor = threading.Thread(target=act, daemon=True)
+    actor.start()
+    time.sleep(1.0)
+    for _ in range(500):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(x))
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+    trained.set()
+    actor.join()
+"""
+
+
+def test_a_training_that_begins_while_another_thread_runs_the_model_is_explained(tmp_path: Path) -> None:
+    """Steps of that thread are then looked into."""
+    explanation = explained(tmp_path, ACTOR)
+    assert "eager execution" in [finding["cause"] for finding in explanation["findings"]]

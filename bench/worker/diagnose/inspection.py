@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -284,12 +285,21 @@ def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[
 
 @contextmanager
 def _eager_operations(sources: Sources, report: Callable[[str], None]) -> Iterator[None]:
-    """Report the type of each operation that runs eagerly, except calls of traced functions."""
+    """Report the type of each operation that runs eagerly, except calls of traced functions.
+
+    TensorFlow has callbacks for each thread. If this context ends in another thread than it began in, the callback
+    removes itself when its thread runs its next operation.
+    """
     from tensorflow.python.framework import op_callbacks
+
+    thread, ended = threading.get_ident(), False
 
     def on_operation(
         op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
+        if ended:
+            op_callbacks.remove_op_callback(on_operation)
+            return
         name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         if graph is not None or name.startswith("__") or "PartitionedCall" in name:
             return
@@ -300,4 +310,6 @@ def _eager_operations(sources: Sources, report: Callable[[str], None]) -> Iterat
     try:
         yield
     finally:
-        op_callbacks.remove_op_callback(on_operation)
+        ended = True
+        if threading.get_ident() == thread:
+            op_callbacks.remove_op_callback(on_operation)
