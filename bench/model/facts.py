@@ -145,6 +145,7 @@ class LongSteps(InLines):
     count: int = Field(description="how many were seen")
     seconds: float = Field(description="mean time by which they are longer than the median step")
     every: float = Field(description="mean number of steps from one to the next")
+    median: float = Field(description="median time of all steps")
 
 
 class EagerOperations(InLines):

@@ -66,7 +66,7 @@ def call_in(sources: Sources, start: Any = None) -> tuple[SourceLine, str]:
     while frame is not None:
         code = frame.f_code
         if (name := sources.name(code.co_filename)) is not None:
-            return SourceLine(name, int(frame.f_lineno)), called
+            return SourceLine(name, int(frame.f_lineno or code.co_firstlineno)), called
         if code.co_name not in WRAPPERS and not code.co_filename.startswith(WORKER):
             called = code.co_name
         frame = frame.f_back

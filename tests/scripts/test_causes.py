@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devbench_process import Run, run_devbench
+from devbench_process import CompletedRun, run_devbench
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -26,7 +26,7 @@ def explained(folder: Path, text: str) -> Any:
     return json.loads(run.out)["explanation"]
 
 
-def measured(folder: Path, text: str, *words: str) -> tuple[Run, Any]:
+def measured(folder: Path, text: str, *words: str) -> tuple[CompletedRun, Any]:
     run = run_devbench(folder, "run", script(folder, text), "--json", "--max-processes", "1", *words)
     assert run.code == 0, run.text()
     (result,) = json.loads(run.out)["results"]
@@ -222,7 +222,7 @@ PIPELINE = """
 def test_slow_input_of_a_loop_of_its_own_names_the_stage(tmp_path: Path) -> None:
     findings = {finding["cause"]: finding for finding in explained(tmp_path, PIPELINE)["findings"]}
     assert "Slowest stage: map" in findings["slow input"]["sentence"]
-    assert "train.py line 26" in findings["slow input"]["sentence"]
+    assert "(train.py line 24)" in findings["slow input"]["sentence"]
 
 
 SAVING = """
@@ -263,7 +263,8 @@ def test_a_checkpoint_in_few_steps_is_a_cause_with_its_line(tmp_path: Path) -> N
 
 
 def test_keras_that_does_not_compute_with_tensorflow_is_refused(tmp_path: Path) -> None:
-    run = run_devbench(tmp_path, "run", script(tmp_path, ENDLESS), KERAS_BACKEND="jax")
+    chosen = 'import os\nos.environ["KERAS_BACKEND"] = "jax"\n' + textwrap.dedent(ENDLESS)
+    run = run_devbench(tmp_path, "run", script(tmp_path, chosen))
     assert run.code == 1, run.text()
     assert "Keras computes with jax, not with TensorFlow" in run.text()
     assert "Set KERAS_BACKEND=tensorflow." in run.text()

@@ -168,7 +168,7 @@ def test_work_between_some_steps_of_a_loop_of_its_own_is_a_cause_of_its_own() ->
 
 
 def test_rare_long_steps_are_a_cause_with_their_lines() -> None:
-    long = LongSteps(count=5, seconds=0.9, every=10.0, lines=[7])  # other steps take 0.01 s
+    long = LongSteps(count=5, seconds=0.9, every=10.0, median=0.01, lines=[7])
     finding = found(Facts(long_steps=long))["rare long steps"]
     assert finding.share == pytest.approx(0.9)
     assert "About every 10 steps, a step takes 900 ms longer (cifar's source line 7)." in finding.sentence

@@ -93,7 +93,7 @@ def long_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     long = facts.long_steps
     if long is None or facts.asides is not None:  # these are the same steps
         return
-    share = long.seconds / (long.seconds + long.every * median_step(base))
+    share = long.seconds / (long.seconds + long.every * long.median)  # a block may hold long steps
     if share <= EPOCH_END_MIN_SHARE:
         return
     yield Finding(

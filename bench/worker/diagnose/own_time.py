@@ -200,7 +200,8 @@ def place_of(frame: FrameType | None, sources: Sources, libraries: tuple[str, ..
         name, path = frame.f_code.co_name, frame.f_code.co_filename
         if (file := sources.name(path)) is not None:
             called = calls[-1][0] if calls else ""
-            return Place(SourceLine(file, frame.f_lineno), called, _kind(called, calls, libraries))
+            line = frame.f_lineno or frame.f_code.co_firstlineno  # Python knows no line of some instructions
+            return Place(SourceLine(file, line), called, _kind(called, calls, libraries))
         if name not in WRAPPERS and not path.startswith(WORKER):
             calls.append((name, path))
         frame = frame.f_back

@@ -205,6 +205,7 @@ class StepInspector:
             count=len(long),
             seconds=sum(b.at - a.at - median * (b.steps - a.steps) for a, b in long) / len(long),
             every=sum(b.steps - a.steps for a, b in pairs) / len(long),
+            median=median,
             **lines_of(Counter(line for line, part in seconds.items() if part >= least)),
         )
 
