@@ -265,7 +265,7 @@ def test_a_checkpoint_in_few_steps_is_a_cause_with_its_line(tmp_path: Path) -> N
 def test_keras_that_does_not_compute_with_tensorflow_is_refused(tmp_path: Path) -> None:
     chosen = 'import os\nos.environ["KERAS_BACKEND"] = "jax"\n' + textwrap.dedent(ENDLESS)
     run = run_devbench(tmp_path, "run", script(tmp_path, chosen))
-    assert run.code == 1, run.text()
+    assert run.code == 2, run.text()
     assert "Keras computes with jax, not with TensorFlow" in run.text()
     assert "Set KERAS_BACKEND=tensorflow." in run.text()
 

@@ -12,6 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from bench.errors import NotApplicable
+
 PACKAGES = ("tensorflow", "keras", "tf_keras")
 """Packages whose import is waited for. Keras 3 and tf_keras import TensorFlow, so the outermost must be complete."""
 
@@ -113,6 +115,18 @@ class TensorFlowImport(importlib.abc.MetaPathFinder):
         self._done = True
         tf = sys.modules["tensorflow"]
         start = time.perf_counter()
+        check_keras()
         _ = tf.keras.Model
         self.seconds += time.perf_counter() - start
         self._on_import(tf)
+
+
+def check_keras() -> None:
+    """Check that Keras computes with TensorFlow.
+
+    Raises:
+        NotApplicable: it computes with something else, which devbench does not measure.
+    """
+    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    if backend != "tensorflow":
+        raise NotApplicable(f"Keras computes with {backend}, not with TensorFlow", "Set KERAS_BACKEND=tensorflow.")

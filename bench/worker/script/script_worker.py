@@ -196,7 +196,6 @@ class ScriptWorker:
         from bench.worker.tracing import Tracing
         from bench.worker.what_ifs import WhatIfs
 
-        settings.check_keras()
         device = settings.configure(tf, self.spec, self.seeds)
         self.memory = settings.memory(tf)
         self.phases.enter("build")

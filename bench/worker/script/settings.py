@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from bench import backends
-from bench.errors import NotApplicable
 from bench.model.spec import Spec
 from bench.worker.diagnose.placement import short
 from bench.worker.protocol import EnvironmentRead
@@ -92,17 +91,6 @@ class Seeds:
             for name, value in chosen.items()
             if str(value) != str(self._seed)
         ]
-
-
-def check_keras() -> None:
-    """Check that Keras computes with TensorFlow.
-
-    Raises:
-        NotApplicable: it computes with something else, which devbench does not measure.
-    """
-    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
-    if backend != "tensorflow":
-        raise NotApplicable(f"Keras computes with {backend}, not with TensorFlow", "Set KERAS_BACKEND=tensorflow.")
 
 
 def configure(tf: Any, spec: Spec, seeds: Seeds) -> str:
