@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
 
 WIDTH = 80
 """Characters: the usual width of a terminal."""
@@ -38,11 +37,6 @@ def wrapped(text: str, width: int, indent: int = 0, keep_spaces: bool = False) -
     """
     line = plain(text)
     return "\n".join(filled(line if keep_spaces else " ".join(line.split()), width, indent))
-
-
-def join_words(words: Sequence[str]) -> str:
-    """Return words as a sentence lists them: "a, b and c"."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def entry(label: str, text: str, indent: int, column: int, width: int = WIDTH) -> str:

@@ -19,6 +19,7 @@ from bench.model.explanation import Part
 from bench.model.interval import Interval
 from bench.model.result import Result
 from bench.model.spec import LOOPS, Loop
+from bench.model.words import join_words
 
 
 class LevelDifference(NamedTuple):
@@ -116,7 +117,7 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     absent = "the program's own loop" if merged_facts(upper.samples).fit is not None else "Keras fit"
     crossed = [DIFFERENCES[levels] for levels in pairwise(loops) if levels in DIFFERENCES]
     names = [crossing.name for crossing in crossed if pair[0] != "as-written" or crossing.name != absent]
-    together = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    together = join_words(names)
     many = len(names) > MOST_NAMES
     if pair == (LOOPS[0], LOOPS[-1]):
         name, what = "everything except computing", together

@@ -9,10 +9,10 @@ from typing import Any
 from bench.model.comparison import BreakEven, Comparison, Difference
 from bench.model.interval import Interval
 from bench.model.result import Result
+from bench.model.words import join_words
 from bench.render import numbers
 from bench.render.labels import quoted
 from bench.render.sentences.result import failure
-from bench.render.text import join_words
 
 Labels = Mapping[str, str]
 """Labels by the result's id. A result without an entry has the label that its comparison gives it."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.model.scaling import ScalingStudy, Size
+from bench.model.words import join_words
 from bench.render import numbers
 from bench.render.scaling_table import noun
-from bench.render.text import join_words
 
 
 def title(study: ScalingStudy) -> str:

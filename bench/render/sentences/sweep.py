@@ -8,8 +8,8 @@ from typing import Any
 from bench.analyse.sweep import is_ordered
 from bench.model.comparison import Verdict
 from bench.model.sweep import Crossing, Curve, Sweep
+from bench.model.words import join_words
 from bench.render import numbers
-from bench.render.text import join_words
 
 STANDINGS: dict[tuple[str, str], tuple[Verdict, ...]] = {
     ("slower", "than"): ("slower",),
