@@ -56,16 +56,20 @@ class Protocol(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     @property
+    def _request(self) -> RequestResponseCycle | None:
+        """The latest request. None before the first one."""
+        return cast("RequestResponseCycle | None", self.cycle)
+
+    @property
     def waits_for_request(self) -> bool:
         """Whether no request is being answered."""
-        cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
-        return cycle is None or cycle.response_complete
+        return self._request is None or self._request.response_complete
 
     @property
     def _awaits_body(self) -> bool:
         """Whether the client has not sent the whole request yet, although the hub would read it."""
-        cycle = cast("RequestResponseCycle | None", self.cycle)
-        return cycle is not None and not cycle.response_complete and cycle.more_body and not self.flow.read_paused
+        request = self._request
+        return request is not None and not request.response_complete and request.more_body and not self.flow.read_paused
 
     def _client_idle_since(self) -> float | None:
         """Return since when the client has sent nothing and taken nothing of an answer, by the loop's clock.
