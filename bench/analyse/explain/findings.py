@@ -56,12 +56,13 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     ]
     base_findings = [finding for reader in readers for finding in reader(base, samples)]
     shares.from_levels(base_findings, levels, parts)
-    inputs = [*pipeline.slow_input(levels, parts)]
+    inputs: list[Finding] = []
+    if not {"fit", "step"} & {level.spec.loop for level in levels}:  # the lines of the loop tell more than the levels
+        inputs = [pipeline.with_stages(base, samples, finding) for finding in own_time.slow_input(base, samples)]
+    inputs = inputs or [*pipeline.slow_input(levels, parts)]
     if inputs and pipeline.calls_python(base):  # the input's own finding says so
         base_findings = [f for f in base_findings if f.cause != antipatterns.PYTHON_IN_GRAPH]
     inputs = inputs or [*pipeline.waiting(base, samples)]
-    if not inputs and not {"fit", "step"} & {level.spec.loop for level in levels}:
-        inputs = [pipeline.with_stages(base, samples, finding) for finding in own_time.slow_input(base, samples)]
     called = {name for callback in callbacks.in_steps(samples)[1] for name in callback.calls}
     if called:  # the callback's own finding says so
         base_findings = [f for f in base_findings if f.cause != own_time.NEW_DATASET]
