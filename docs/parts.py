@@ -17,6 +17,7 @@ from bench.config.base import Settings
 from bench.config.hub_settings import HubSettings
 from bench.config.notation import default, option
 from bench.config.settings import RunSettings, groups
+from bench.model.spec import Data, Spec, Threads
 from bench.model.step_parts import STEP_PARTS
 from bench.publish.prometheus.collector import MAX_RUNS
 from bench.publish.prometheus.counters import INFO
@@ -25,6 +26,15 @@ from docs.result_fields import result_fields
 from docs.tables import NONE, table
 
 ROOT = Path(__file__).resolve().parent.parent
+
+EXAMPLES = tuple(
+    Spec(
+        workload="mine", backend=backend, tf32=False, params={"batch": 64}, threads=Threads(intra=4, inter=4),
+        data=Data(kind="own"),
+    )
+    for backend in ("cpu", "cuda")
+)  # fmt: skip
+"""Programs whose what-ifs show how to apply each what-if."""
 
 
 def commands() -> str:
@@ -70,7 +80,7 @@ def run_metrics() -> str:
 def what_ifs() -> str:
     """Return every what-if: how to apply it, the parts of a step that it acts on, and what it does."""
     rows = ((f"`{name}`", _apply(name), _acts_on(name), _what_it_does(name)) for name in whatif.names())
-    return table(("what-if", "apply it with", "part", "what it does"), rows)
+    return table(("what-if", "apply it with, for example", "part", "what it does"), rows)
 
 
 def layers(package: str) -> str:
@@ -154,9 +164,11 @@ def _meaning(field: FieldInfo) -> str:
 
 
 def _apply(name: str) -> str:
+    """Return the option that applies a what-if. If the option has a value, it is that for a program in `EXAMPLES`."""
     if name in whatif.program_changes():
         return f"`--change {name}`"
-    return f"`--{name}`" if name in RunSettings.model_fields else f"`--param {name}=…`"
+    what_ifs = (what_if for spec in EXAMPLES for what_if in whatif.load(name).candidates(whatif.Program(spec)))
+    return f"`{next(what_ifs).option}`"
 
 
 def _acts_on(name: str) -> str:
