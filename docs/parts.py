@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
@@ -17,11 +18,15 @@ from bench.config.base import Settings
 from bench.config.hub_settings import HubSettings
 from bench.config.notation import default, option
 from bench.config.settings import RunSettings, groups
+from bench.config.syntax import write_seconds
 from bench.model.spec import Data, Spec, Threads
 from bench.model.step_parts import STEP_PARTS
 from bench.publish.prometheus.collector import MAX_RUNS
 from bench.publish.prometheus.counters import INFO
 from bench.publish.prometheus.metrics import MAX_SERIES, METRICS, RunMetric
+from bench.render import numbers
+from bench.session import stopping
+from bench.study import budget, scale, sweep
 from docs.result_fields import result_fields
 from docs.tables import NONE, table
 
@@ -66,6 +71,38 @@ def exit_codes() -> str:
     return table(("code", "exception", "meaning"), [*rows, (codes, "`Interrupted`", _summary(errors.Interrupted))])
 
 
+def limits() -> str:
+    """Return what `--max-time` limits in each command that measures, and its default."""
+    own = RunSettings.model_fields["max_time"].default
+    comparing = write_seconds(stopping.COMPARING_SECONDS)
+    single = f"{numbers.percent(stopping.PROJECTION_SHARE)} of the projected training, between "
+    single += f"{write_seconds(stopping.SHORTEST_SECONDS)} and {write_seconds(own)}"
+    rows = (
+        ("`run`, one result per workload", "the trials of each workload", single),
+        ("`run`, several results that are compared", "the trials of each workload", comparing),
+        ("`explain`", "the whole explanation", write_seconds(budget.LIMIT)),
+        ("`sweep`", "the whole sweep", write_seconds(sweep.SECONDS)),
+        ("`scale`", "the whole study", write_seconds(scale.SECONDS)),
+        ("`gate`", "the whole gate; with `--explain`, the explanation has the same limit again", comparing),
+        ("`bisect`", "each race", comparing),
+    )
+    return table(("command", "what `--max-time` limits", "default"), rows)
+
+
+def gate_outcomes() -> str:
+    """Return how often the verdicts of gates were right in the benchmark, as a list."""
+    lines = (ROOT / "benchmarks" / "changes.jsonl").read_text(encoding="utf-8").splitlines()
+    gates = [run for run in map(json.loads, lines) if run["kind"] == "gate"]
+    rows = []
+    for slower in sorted({run["slower"] for run in gates}):
+        verdicts = [run["verdict"] for run in gates if run["slower"] == slower]
+        alarms = verdicts.count("slower")
+        change = f"with {numbers.percent(slower)} more work" if slower else "without a change"
+        raised = "none" if not alarms else "all" if alarms == len(verdicts) else str(alarms)
+        rows.append(f"- Of {len(verdicts)} gates {change}, {raised} raised an alarm.")
+    return "\n".join(rows) + "\n"
+
+
 def run_metrics() -> str:
     """Return every metric of a run: type, unit, labels other than `run`, and meaning. Then the number of series."""
     rows = ((f"`{metric.name}`", metric.kind, metric.unit or NONE, _labels(metric), metric.help) for metric in METRICS)
@@ -98,6 +135,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings_tables,
     "hub-settings": hub_settings_table,
+    "limits": limits,
+    "gate-outcomes": gate_outcomes,
     "exit-codes": exit_codes,
     "metrics": run_metrics,
     "what-ifs": what_ifs,
