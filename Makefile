@@ -34,7 +34,7 @@ FIND2 := [ "$$(uname -sm)" = "Linux x86_64" ] && for python in $(PYTHON310) pyth
 PIP := -m pip --quiet --disable-pip-version-check --no-input install
 LOCKED := $(PIP) --only-binary :all: --require-hashes
 PACKAGE := $(PIP) --no-deps --no-build-isolation --editable .
-PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips)
+PYTEST := -m pytest --durations=25 --durations-min=5 $(if $(STRICT),--strict-skips) $(if $(DEFER),--defer-long $(DEFER))
 GROUPED := --dist loadgroup --no-loadscope-reorder
 PARALLEL := -n logical --maxprocesses 4 $(GROUPED)
 # Folders of tests. Those that take longest come first, so that many short tests fill the end.
@@ -70,7 +70,7 @@ test: $(VENV)/.dev $(VENV2) ## run all unit tests, and the essential tests of ea
 	exit $$failed
 
 # All parts run even if one fails. Tests marked `quiet` run apart from the others, two files at a time.
-test-all: $(VENV)/.dev $(VENV2) $(XPROF) ## run every test that this machine can run (STRICT=1: avoidable skips fail)
+test-all: $(VENV)/.dev $(VENV2) $(XPROF) ## run every test that this machine can run (STRICT=1: avoidable skips fail; DEFER=7: less often than weekly)
 	@failed=0; \
 	if [ -f $(VENV2)/.dev ]; then \
 		echo "# TensorFlow 2.10 with the DirectML plugin: all tests except those marked once"; \

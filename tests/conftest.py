@@ -33,6 +33,9 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 UNAVOIDABLE = pytest.StashKey[bool]()
 """Whether the machine could not have avoided the skip of a test."""
 
+defer_days = 0
+"""The value of `--defer-long`."""
+
 GROUP_OF_FOLDER = {
     "browser": "hub",
     "hub": "hub",
@@ -184,9 +187,15 @@ def _changed(group: str) -> Callable[[], Missing | None]:
     def probe() -> Missing | None:
         import inputs
 
+        file = inputs.PASSED / group
+        if inputs.deferred(group, defer_days):
+            return Missing(
+                f"--defer-long postpones its group, {group}, which passed on {inputs.passed_on(group)}",
+                "Run `make test-all`",
+                avoidable=False,
+            )
         if not inputs.unchanged(group):
             return None
-        file = inputs.PASSED / group
         return Missing(
             f"the inputs of its group, {group}, have not changed since it passed",
             f"Remove {file.relative_to(ROOT)} to run it",
@@ -393,14 +402,23 @@ def chromium_path() -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--strict-skips`."""
+    """Add the options of this suite."""
     parser.addoption(
         "--strict-skips", action="store_true", help="Fail tests whose skip this machine could have avoided."
     )
+    parser.addoption(
+        "--defer-long",
+        type=int,
+        default=0,
+        metavar="DAYS",
+        help="Skip long groups of tests that passed less than DAYS days ago with other inputs. Default: 0.",
+    )
 
 
-def pytest_configure() -> None:
-    """Remove the user's settings from the environment of the tests."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options, and remove the user's settings from the environment of the tests."""
+    global defer_days
+    defer_days = config.getoption("--defer-long")
     for name in [name for name in os.environ if name.startswith("DEVBENCH_")]:
         del os.environ[name]
 

@@ -90,6 +90,14 @@ class Session:
             if complete and run.tests == run.passed and run.digest == inputs.digest(name):
                 inputs.write(name, run.digest)
 
+    def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
+        """Name the groups that the session postponed."""
+        days = config.getoption("--defer-long", 0)
+        for name in sorted(name for name in self.groups if inputs.deferred(name, days)):
+            terminalreporter.write_line(
+                f"--defer-long postpones the group {name}: it passed on {inputs.passed_on(name)} with other inputs."
+            )
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Watch the session."""

@@ -1,8 +1,11 @@
 """Groups of slow tests that are skipped as long as none of their inputs has changed since they last passed.
 
-A group's inputs are files and the version of Python. `tests/passed/GROUP` holds the hash of the inputs with which the
-group last passed. A session in which all tests of a group pass writes that file: commit it. To run a group whose inputs
-are unchanged, remove its file.
+A group's inputs are files and the version of Python. `tests/passed/GROUP` holds the date on which the group last
+passed, and the hash of its inputs on that date. A session in which all tests of a group pass writes that file: commit
+it. To run a group whose inputs are unchanged, remove its file.
+
+The groups in `LONG` take two hours together, too long for each change. `pytest --defer-long DAYS` also skips those that
+passed less than DAYS days ago with other inputs, and names them at the end.
 
 A test joins a group by `@pytest.mark.needs("changed-GROUP")`, or by its folder (`conftest.py`). Essential tests join no
 group by their folder, so they always run.
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -165,6 +169,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """Patterns of each group's inputs, relative to the root of the repository. "!" excludes files."""
 
 
+LONG = ("programs", "prometheus", "quiet", "scripts", "tensorflow-2.10", "workers", "workers-2.10")
+"""Groups that measure programs with TensorFlow. All together take two hours on two cores."""
+
+
 def inputs(group: str, root: Path = ROOT) -> list[Path]:
     """Return the input files of a group, sorted."""
     included, excluded = set[Path](), set[Path]()
@@ -188,7 +196,20 @@ def unchanged(group: str) -> bool:
     return file.exists() and file.read_text(encoding="utf-8").split()[-1:] == [digest(group)]
 
 
+def passed_on(group: str) -> date | None:
+    """Return the day on which a group last passed, or None if that is unknown."""
+    file = PASSED / group
+    words = file.read_text(encoding="utf-8").split() if file.exists() else []
+    return date.fromisoformat(words[words.index("on") + 1]) if "on" in words else None
+
+
+def deferred(group: str, days: int) -> bool:
+    """Return whether a group that has to run can wait: it is long, and it passed less than `days` days ago."""
+    day = passed_on(group)
+    return group in LONG and not unchanged(group) and day is not None and (date.today() - day).days < days
+
+
 def write(group: str, passed: str) -> None:
-    """Record that a group passed with the inputs of this hash."""
-    text = f"The tests of the group {group} passed with inputs of this hash:\n{passed}\n"
+    """Record that a group passed today with the inputs of this hash."""
+    text = f"The tests of the group {group} passed on {date.today()} with inputs of this hash:\n{passed}\n"
     (PASSED / group).write_text(text, encoding="utf-8")

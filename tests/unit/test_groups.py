@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,6 @@ pytestmark = pytest.mark.once
 
 TESTS = Path(__file__).resolve().parents[1]
 CONFTEST = """
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent / "tests"))
 pytest_plugins = ("groups",)
 
 
@@ -35,7 +32,9 @@ def test_it(n): assert n < {limit}
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # to load them takes most of a small session
     pytester.makeconftest(CONFTEST)
-    pytester.makeini("[pytest]\naddopts = -p xdist\nmarkers = needs(*capabilities): what it must have\n")
+    pytester.makeini(
+        "[pytest]\naddopts = -p xdist\npythonpath = tests\nmarkers = needs(*capabilities): what it must have\n"
+    )
     (pytester.path / "input.txt").write_text("1")
     (pytester.path / "tests" / "passed").mkdir(parents=True)
     groups = 'GROUPS = {"slow": ("input.txt", "test_*.py")}\n'
@@ -71,3 +70,23 @@ def test_a_group_whose_input_changed_during_the_session_is_not_recorded(suite: p
         test_other=SLOW.format(limit=3) + "\ndef test_change(): open('input.txt', 'w').write('2')\n",
     )
     assert not recorded(suite)
+
+
+@pytest.mark.parametrize(("days", "outcome"), [(3, {"skipped": 1}), (2, {"passed": 1})])
+def test_a_long_group_with_changed_inputs_waits_a_number_of_days(
+    suite: pytest.Pytester, days: int, outcome: dict[str, int]
+) -> None:
+    passed = date.today() - timedelta(days=2)
+    text = f"The tests of the group programs passed on {passed} with inputs of this hash:\n123\n"
+    (suite.path / "tests" / "passed" / "programs").write_text(text)
+    groups = 'GROUPS = {"programs": ("input.txt", "test_*.py")}\n'
+    (suite.path / "tests" / "inputs.py").write_text((TESTS / "inputs.py").read_text(encoding="utf-8") + groups)
+    suite.makeconftest((TESTS / "conftest.py").read_text(encoding="utf-8") + '\npytest_plugins = ("groups",)\n')
+    (suite.path / "test_other.py").unlink()
+    suite.makepyfile(
+        test_one="import pytest\n\n@pytest.mark.needs('changed-programs')\ndef test_it(): pass\n",
+    )
+    ran = suite.runpytest_subprocess("--strict-skips", "--defer-long", str(days))
+    assert ran.parseoutcomes() == outcome
+    named = f"--defer-long postpones the group programs: it passed on {passed} with other inputs."
+    assert (named in ran.outlines) == ("skipped" in outcome)
