@@ -20,21 +20,25 @@ pytestmark = pytest.mark.once
 DOCS = ROOT / "docs"
 
 
-def test_the_example_runs_with_the_command_that_its_page_shows(tmp_path: Path, warm_server: WarmServer | None) -> None:
-    page = (DOCS / "your-program.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"`devbench (run examples/mine\.py [^`]+)`", page)
-    arguments = shlex.split(line.replace("examples/mine.py", shlex.quote(str(ROOT / "examples" / "mine.py"))))
+@pytest.mark.parametrize(
+    ("name", "loops", "steps"),
+    [("mine", ("as-written", "fused"), 3 * 8192 // 256), ("own_step", ("step", "fused"), 384)],
+)
+def test_an_example_runs_with_the_command_that_its_page_shows(
+    tmp_path: Path, warm_server: WarmServer | None, name: str, loops: tuple[str, ...], steps: int
+) -> None:
+    page = (DOCS / "workloads.md").read_text(encoding="utf-8")
+    (line,) = re.findall(rf"`devbench (run examples/{name}\.py [^`]+)`", page)
+    path = shlex.quote(str(ROOT / "examples" / f"{name}.py"))
+    arguments = shlex.split(line.replace(f"examples/{name}.py", path))
     run = run_devbench(tmp_path, *arguments, "--max-processes", "1", warm=warm_server)
     assert run.code == 0, run.text()
-    assert {result.spec.loop: result.status for result in run.results} == {
-        "as-written": "complete",
-        "fused": "complete",
-    }
+    assert {result.spec.loop: result.status for result in run.results} == dict.fromkeys(loops, "complete")
     for result in run.results:
         assert result.placement is not None
         assert result.placement.verified, result.placement.reason
         assert result.projection is not None
-        assert result.projection.steps == 3 * 8192 // 256
+        assert result.projection.steps == steps
 
 
 @pytest.mark.essential

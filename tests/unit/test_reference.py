@@ -221,7 +221,7 @@ def test_every_reason_to_stop_is_documented() -> None:
 
 
 def test_every_function_and_constant_of_the_workload_protocol_is_documented() -> None:
-    documented = DOCS["your-program"]
+    documented = DOCS["workloads"]
     assert first_column(section(documented, "Functions")) == set(FUNCTIONS)
     constants = set(re.findall(r"^`([A-Z_]+) =", workloads.__doc__ or "", re.MULTILINE))
     assert {"DATA", "CASES"} <= constants
@@ -291,8 +291,9 @@ def test_the_numbers_on_the_pages_are_those_of_the_code(page: str, title: str, t
     assert text in " ".join(section(DOCS[page], title).split())
 
 
-def test_the_page_about_programs_shows_the_command_that_runs_its_example() -> None:
-    assert any("examples/mine.py" in line for line in command_lines(DOCS["your-program"]))
+def test_the_page_about_workloads_shows_the_commands_that_run_its_examples() -> None:
+    lines = command_lines(DOCS["workloads"])
+    assert all(any(name in line for line in lines) for name in ("examples/mine.py", "examples/own_step.py"))
 
 
 def test_every_field_of_a_result_has_a_meaning() -> None:
