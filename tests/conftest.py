@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from marks import capabilities
+from marks import capabilities, group_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTML_ENVIRONMENT = ROOT / ".venv-directml"
@@ -183,28 +183,6 @@ def _docker() -> Missing | None:
     return Missing("dockerd and a docker of the same version are not on the path", fix, avoidable=True)
 
 
-def _changed(group: str) -> Callable[[], Missing | None]:
-    def probe() -> Missing | None:
-        import inputs
-
-        file = inputs.PASSED / group
-        if inputs.deferred(group, defer_days):
-            return Missing(
-                f"--defer-long postpones its group, {group}, which passed on {inputs.passed_on(group)}",
-                "Run `make test-all`",
-                avoidable=False,
-            )
-        if not inputs.unchanged(group):
-            return None
-        return Missing(
-            f"the inputs of its group, {group}, have not changed since it passed",
-            f"Remove {file.relative_to(ROOT)} to run it",
-            avoidable=False,
-        )
-
-    return probe
-
-
 def _go() -> Missing | None:
     if sys.platform == "win32":
         return Missing("the tests build Helm only on Linux and macOS", "Use Linux or macOS", avoidable=False)
@@ -313,18 +291,6 @@ CAPABILITIES: dict[str, Callable[[], Missing | None]] = {
     "chromium": _chromium,
     "container-engine": _container_engine,
     "docker": _docker,
-    "changed-cuda-image": _changed("cuda-image"),
-    "changed-directml-image": _changed("directml-image"),
-    "changed-hub": _changed("hub"),
-    "changed-hub-kills": _changed("hub-kills"),
-    "changed-images": _changed("images"),
-    "changed-programs": _changed("programs"),
-    "changed-prometheus": _changed("prometheus"),
-    "changed-quiet": _changed("quiet"),
-    "changed-scripts": _changed("scripts"),
-    "changed-tensorflow-2.10": _changed("tensorflow-2.10"),
-    "changed-workers": _changed("workers"),
-    "changed-workers-2.10": _changed("workers-2.10"),
     "go": _go,
     "cluster": _cluster,
     "control-plane": _control_plane,
@@ -433,14 +399,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(_process_group(item)))
         if item.path.parent.name == "unit":
             item.add_marker(pytest.mark.essential)
-        if group := _group(item):
-            item.add_marker(pytest.mark.needs(f"changed-{group}"))
+        if not group_of(item) and (group := _group(item)):
+            item.add_marker(pytest.mark.group(group))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test if the machine lacks a capability that it needs."""
+    """Skip a test if the machine lacks a capability that it needs, or if its group need not run."""
     for name in capabilities(item):
         skip_without(item, name)
+    if (group := group_of(item)) and (reason := _unneeded(group, item.path)):
+        item.stash[UNAVOIDABLE] = True
+        pytest.skip(reason)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -472,8 +441,6 @@ def _process_group(item: pytest.Item) -> str:
 
 def _group(item: pytest.Item) -> str | None:
     """Return the group (`inputs.py`) that a test joins by its folder, or None if it always runs."""
-    if any(name.startswith("changed-") for name in capabilities(item)):
-        return None
     folder = item.path.parent.name
     essential, once, quiet = (item.get_closest_marker(name) is not None for name in ("essential", "once", "quiet"))
     if Path(sys.prefix) == DIRECTML_ENVIRONMENT:
@@ -489,6 +456,17 @@ def _group(item: pytest.Item) -> str | None:
     if item.path.name in PROMETHEUS_TESTS:
         return "prometheus"
     return GROUP_OF_FOLDER.get(folder)
+
+
+def _unneeded(group: str, test: Path) -> str | None:
+    """Return why the tests of a file that belong to a group need not run, or None if they have to."""
+    import inputs
+
+    if inputs.unchanged(group, test):
+        return f"the inputs have not changed since it passed. Remove its line in tests/passed/{group} to run it."
+    if inputs.deferred(group, test, defer_days):
+        return f"--defer-long {defer_days} postpones the group {group}. Run `make test-all` to run it."
+    return None
 
 
 def _fail_if_strict(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -1,20 +1,21 @@
-"""Groups of slow tests that are skipped as long as none of their inputs has changed since they last passed.
+"""Groups of slow tests. A file of such tests is skipped until something changes that it depends on.
 
-A group's inputs are files and the version of Python. `tests/passed/GROUP` holds the date on which the group last
-passed, and the hash of its inputs on that date. A session in which all tests of a group pass writes that file: commit
-it. To run a group whose inputs are unchanged, remove its file.
+A group's inputs are files and the version of Python. A test file depends on the inputs of its group, but not on other
+test files, unless it imports them. `tests/passed/GROUP` holds, for each test file of the group, the day on which its
+tests last passed, and hashes of the file and of all that it depended on that day. A session in which all tests of a
+file pass updates `tests/passed`: commit it. To run tests whose inputs are unchanged, remove the line of their file.
 
-The groups in `LONG` take two hours together, too long for each change. `pytest --defer-long DAYS` also skips those that
-passed less than DAYS days ago with other inputs, and names them at the end.
-
-A test joins a group by `@pytest.mark.needs("changed-GROUP")`, or by its folder (`conftest.py`). Essential tests join no
-group by their folder, so they always run.
+The groups in `LONG` take two hours together, too long for each change. `pytest --defer-long DAYS` also skips a file of
+such a group if the file is unchanged and passed less than DAYS days ago, although other inputs have changed since. It
+counts these files at the end.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
+from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -181,35 +182,83 @@ def inputs(group: str, root: Path = ROOT) -> list[Path]:
     return sorted(path for path in included - excluded if path.is_file() and path.parent.name != "__pycache__")
 
 
-def digest(group: str, root: Path = ROOT) -> str:
-    """Return the hash of the version of Python, and of the names and contents of a group's inputs."""
-    total = hashlib.sha256(f"Python {sys.version_info.major}.{sys.version_info.minor}\n".encode())
-    for path in inputs(group, root):
-        total.update(f"{path.relative_to(root).as_posix()}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return total.hexdigest()
+@dataclass(frozen=True)
+class Passed:
+    """When the tests of a file last passed.
+
+    Args:
+        day: the day.
+        file: hash of the test file on that day.
+        inputs: hash of all that the file depended on, and of itself.
+    """
+
+    day: date
+    file: str
+    inputs: str
+
+
+def is_test(path: Path) -> bool:
+    """Return whether a file holds tests."""
+    return path.name.startswith("test_") and path.suffix == ".py"
+
+
+def content(path: Path) -> str:
+    """Return the hash of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @cache
-def unchanged(group: str) -> bool:
-    """Return whether a group last passed with the inputs that it has now."""
-    file = PASSED / group
-    return file.exists() and file.read_text(encoding="utf-8").split()[-1:] == [digest(group)]
+def digest(group: str, test: Path, root: Path = ROOT) -> str:
+    """Return the hash of the version of Python, and of the names and contents of all that a test file depends on."""
+    files = {path for path in inputs(group, root) if not is_test(path)} | _with_imports(test, root)
+    total = hashlib.sha256(f"Python {sys.version_info.major}.{sys.version_info.minor}\n".encode())
+    for path in sorted(files):
+        total.update(f"{path.relative_to(root).as_posix()}\n{content(path)}\n".encode())
+    return total.hexdigest()
 
 
-def passed_on(group: str) -> date | None:
-    """Return the day on which a group last passed, or None if that is unknown."""
-    file = PASSED / group
-    words = file.read_text(encoding="utf-8").split() if file.exists() else []
-    return date.fromisoformat(words[words.index("on") + 1]) if "on" in words else None
+def _with_imports(test: Path, root: Path) -> set[Path]:
+    """Return a test file, and the test files that it imports."""
+    found, rest = set[Path](), [test]
+    while rest:
+        path = rest.pop()
+        found.add(path)
+        for name in re.findall(r"^\s*(?:from|import) (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            places = (path.with_name(f"{name}.py"), *(root / "tests").glob(f"*/{name}.py"))
+            rest += [place for place in places if place.exists() and place not in found]
+    return found
 
 
-def deferred(group: str, days: int) -> bool:
-    """Return whether a group that has to run can wait: it is long, and it passed less than `days` days ago."""
-    day = passed_on(group)
-    return group in LONG and not unchanged(group) and day is not None and (date.today() - day).days < days
+@cache
+def last_passed(group: str, test: Path) -> Passed | None:
+    """Return when the tests of a file that belong to a group last passed, or None if they never did."""
+    return _read(group).get(test.relative_to(ROOT).as_posix())
 
 
-def write(group: str, passed: str) -> None:
-    """Record that a group passed today with the inputs of this hash."""
-    text = f"The tests of the group {group} passed on {date.today()} with inputs of this hash:\n{passed}\n"
+def unchanged(group: str, test: Path) -> bool:
+    """Return whether the tests of a file passed with the inputs that they have now."""
+    last = last_passed(group, test)
+    return last is not None and last.inputs == digest(group, test)
+
+
+def deferred(group: str, test: Path, days: int) -> bool:
+    """Return whether the tests of a file, whose inputs changed, can wait: they are long and passed `days` days ago."""
+    last = last_passed(group, test)
+    if group not in LONG or last is None or unchanged(group, test):
+        return False
+    return last.file == content(test) and (date.today() - last.day).days < days
+
+
+def write(group: str, digests: dict[Path, str]) -> None:
+    """Record that tests of a group passed today: the hash of the inputs, by test file. Forget files that are gone."""
+    lines = {name: passed for name, passed in _read(group).items() if (ROOT / name).exists()}
+    for test, total in digests.items():
+        lines[test.relative_to(ROOT).as_posix()] = Passed(date.today(), content(test), total)
+    text = "".join(f"{name} {last.day} {last.file} {last.inputs}\n" for name, last in sorted(lines.items()))
     (PASSED / group).write_text(text, encoding="utf-8")
+
+
+def _read(group: str) -> dict[str, Passed]:
+    path = PASSED / group
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {name: Passed(date.fromisoformat(day), *hashes) for name, day, *hashes in map(str.split, lines)}

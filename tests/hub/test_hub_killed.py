@@ -18,7 +18,7 @@ from bench.publish.hub.outbox import Outbox
 from bench.store import files as store
 from bench.store import headers
 
-pytestmark = [pytest.mark.once, pytest.mark.needs("posix", "changed-hub-kills")]
+pytestmark = [pytest.mark.once, pytest.mark.needs("posix"), pytest.mark.group("hub-kills")]
 
 KILLS = 100
 """Number of kills per database."""

@@ -19,7 +19,11 @@ LIMITS = {"cpu": 1.3e9, "directml": 1.6e9}
 """Maximum size in bytes, uncompressed, including the base image."""
 
 EACH_BACKEND = pytest.mark.parametrize(
-    "backend", ["cpu", pytest.param("directml", marks=pytest.mark.needs("tensorflow-2.10", "changed-directml-image"))]
+    "backend",
+    [
+        "cpu",
+        pytest.param("directml", marks=[pytest.mark.needs("tensorflow-2.10"), pytest.mark.group("directml-image")]),
+    ],
 )
 
 

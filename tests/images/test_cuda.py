@@ -19,7 +19,8 @@ from images.engine import RESTRICTED, check_complete, inspect, mounted, run, run
 
 pytestmark = [
     pytest.mark.once,
-    pytest.mark.needs("container-engine", "no-nvidia-gpu", "changed-cuda-image"),
+    pytest.mark.needs("container-engine", "no-nvidia-gpu"),
+    pytest.mark.group("cuda-image"),
     pytest.mark.timeout(3600),
 ]
 

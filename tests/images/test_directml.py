@@ -8,7 +8,8 @@ from images.engine import check_complete, run, run_all
 
 pytestmark = [
     pytest.mark.once,
-    pytest.mark.needs("container-engine", "tensorflow-2.10", "no-directml-adapter", "changed-directml-image"),
+    pytest.mark.needs("container-engine", "tensorflow-2.10", "no-directml-adapter"),
+    pytest.mark.group("directml-image"),
     pytest.mark.timeout(3600),
 ]
 

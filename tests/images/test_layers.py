@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.once, pytest.mark.needs("container-engine"), pytest.ma
     scope="module",
     params=[
         "cpu",
-        pytest.param("directml", marks=pytest.mark.needs("tensorflow-2.10", "changed-directml-image")),
+        pytest.param("directml", marks=[pytest.mark.needs("tensorflow-2.10"), pytest.mark.group("directml-image")]),
         "hub",
     ],
 )

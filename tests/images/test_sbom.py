@@ -45,7 +45,7 @@ def run_make(tree: Path, name: str, *arguments: str) -> subprocess.CompletedProc
     scope="module",
     params=[
         "cpu",
-        pytest.param("directml", marks=pytest.mark.needs("tensorflow-2.10", "changed-directml-image")),
+        pytest.param("directml", marks=[pytest.mark.needs("tensorflow-2.10"), pytest.mark.group("directml-image")]),
         "hub",
     ],
 )
