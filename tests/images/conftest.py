@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import inputs
 import pytest
+from marks import group_of
 
 from images.base_images import python_3_10, python_3_13
 from images.docker import Docker, daemon, programs
@@ -66,8 +67,7 @@ def images_of(item: pytest.Item) -> set[str]:
 @pytest.fixture(scope="session")
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builds]:
     """The builds of all images that the tests of this session use and that this machine can build."""
-    images = set[str]().union(*map(images_of, request.session.items))
-    images -= {image for image in ("cuda", "directml") if inputs.unchanged(f"{image}-image")}
+    images = set[str]().union(*map(images_of, filter(_has_to_run, request.session.items)))
     if not (ROOT / ".venv-directml").is_dir():
         images.discard("directml")
     with ExitStack() as stack:
@@ -77,6 +77,11 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         builds = Builds(images, tmp_path_factory.mktemp("base"), docker)
         yield builds
         builds.pool.shutdown(cancel_futures=True)
+
+
+def _has_to_run(item: pytest.Item) -> bool:
+    group = group_of(item)
+    return group is None or not inputs.unchanged(group, item.path)
 
 
 def _docker(stack: ExitStack) -> Docker | None:
