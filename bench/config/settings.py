@@ -199,8 +199,8 @@ class MetricsOptions(BaseModel):
     scrape_interval: Seconds = Field(30.0, description="Time between two scrapes by Prometheus.")
     linger: Pause = Field(
         None,
-        description="Keep serving metrics for this long after the run. 0 stops at once. Default: twice the scrape "
-        "interval.",
+        description="Keep serving metrics for this long after the run. 0 stops at once. Default: until the next "
+        "scrape, for at most twice the scrape interval, and not at all if nothing scraped the run.",
     )
     pushgateway: Url = Field(None, description="Pushgateway to push the metrics to after the run.")
 

@@ -28,7 +28,7 @@ DECIDED_BY_THE_CHART = frozenset(
         *("backend", "hourly_price", "currency"),  # set per pool
         *("output", "json", "profile", "data_dir", "only"),  # fixed in the container
         *("hub", "hub_token_file", "hub_wait", "run_id", "attempt"),  # set by the hub's values
-        *("metrics_port", "linger", "pushgateway", "pushgateway_url"),  # set by the metrics' values
+        *("metrics_port", "scrape_interval", "linger", "pushgateway", "pushgateway_url"),  # set by the metrics' values
     }
 )
 """Settings of a run that are not allowed under `settings`, because another value or the chart sets them."""

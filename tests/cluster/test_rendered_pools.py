@@ -311,13 +311,17 @@ def test_a_run_requests_a_whole_number_of_cpus_equal_to_its_limit(case: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("metrics", "seconds"),
-    [({}, "60"), ({"podMonitor": {"intervalSeconds": 120}}, "240"), ({"lingerSeconds": 0}, "0")],
+    ("metrics", "interval", "linger"),
+    [({}, "30", None), ({"podMonitor": {"intervalSeconds": 120}}, "120", None), ({"lingerSeconds": 0}, "30", "0")],
 )
-def test_a_run_lingers_for_two_scrapes_by_default(metrics: Object, seconds: str) -> None:
+def test_a_run_knows_the_scrape_interval_and_lingers_for_a_given_time_only_on_request(
+    metrics: Object, interval: str, linger: str | None
+) -> None:
     rendered = render(CHART / "ci" / "default-values.yaml", values={"metrics": metrics})
     for job in jobs(rendered).values():
-        assert variables(job["spec"]["template"])["DEVBENCH_LINGER"] == seconds
+        environment = variables(job["spec"]["template"])
+        assert environment["DEVBENCH_SCRAPE_INTERVAL"] == interval
+        assert environment.get("DEVBENCH_LINGER") == linger
 
 
 def test_the_api_versions_of_the_cluster_do_not_affect_runs() -> None:

@@ -20,8 +20,12 @@
 {{- if .enabled }}
 - name: DEVBENCH_METRICS_PORT
   value: {{ int .port | quote }}
+- name: DEVBENCH_SCRAPE_INTERVAL
+  value: {{ int .podMonitor.intervalSeconds | quote }}
+{{- if hasKey . "lingerSeconds" }}
 - name: DEVBENCH_LINGER
-  value: {{ hasKey . "lingerSeconds" | ternary (int .lingerSeconds) (mul 2 (int .podMonitor.intervalSeconds)) | quote }}
+  value: {{ int .lingerSeconds | quote }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- if and .backend.gpu .pool.allowSharedGpu }}
