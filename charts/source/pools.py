@@ -155,8 +155,8 @@ class Pool(PodOptions):
     tolerations: Objects = Field([], description="Extra tolerations of the pool's pods.")
     affinity: Object = Field(
         {},
-        description="Affinity of the pool's pods. It replaces the chart's own affinity. The chart's terms for the node "
-        "labels, the GPU model and `workers` stay.",
+        description="Affinity of the pool's pods. The chart adds its own terms: for the node labels, the GPU, "
+        "`exclusiveNode` and `workers`.",
     )
     runtime_class_name: str = Field(
         "", description="Runtime class of the pool's pods. Required if NVIDIA's runtime is not the default."

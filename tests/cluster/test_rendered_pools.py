@@ -217,7 +217,6 @@ def test_the_node_labels_of_a_pool_hold_beside_the_users_own_affinity() -> None:
     pool = {"preset": "none", "nodeSelector": {"pool": "own"}, "affinity": {"nodeAffinity": required}}
     spec = jobs(render(values={"pools": {"own": pool}}))["own"]["spec"]["template"]["spec"]
     assert "nodeSelector" not in spec
-    assert set(spec["affinity"]) == {"nodeAffinity"}
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert [term["matchExpressions"][0] for term in terms] == [zone["matchExpressions"][0] for zone in zones]
     for term in terms:
@@ -282,6 +281,22 @@ def test_the_watcher_may_end_jobs_only_if_there_is_a_schedule(schedule: bool) ->
     (role,) = (item for item in rendered if item["kind"] == "Role" and item["metadata"]["name"].endswith("-watcher"))
     (watcher,) = (
         item for item in rendered if item["kind"] == "Deployment" and item["metadata"]["name"].endswith("-watcher")
+def test_a_pool_avoids_other_runs_and_gpu_nodes_beside_the_users_own_affinity() -> None:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "noisy"}}}
+    own = {
+        "nodeAffinity": {required: {"nodeSelectorTerms": [zone]}},
+        "podAntiAffinity": {required: [term], "preferredDuringSchedulingIgnoredDuringExecution": []},
+    }
+    default, changed = (jobs(render(values={"poolDefaults": {"affinity": affinity}})) for affinity in (None, own))
+    for pool in ("cpu", "t4"):
+        before, after = (each[pool]["spec"]["template"]["spec"]["affinity"] for each in (default, changed))
+        assert after["podAntiAffinity"][required] == [term, *before["podAntiAffinity"][required]]
+        ((ours,), (both,)) = (each["nodeAffinity"][required]["nodeSelectorTerms"] for each in (before, after))
+        assert both["matchExpressions"] == [*zone["matchExpressions"], *ours["matchExpressions"]]
+
+
     )
     (container,) = watcher["spec"]["template"]["spec"]["containers"]
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} - {"get", "list", "watch"} == (
