@@ -47,11 +47,14 @@ Labels = Annotated[
 ]
 Variables = Annotated[
     dict[str, str | dict[str, Any]],
+IDENTITY = "^(JOB_COMPLETION_INDEX|DEVBENCH_(JOB_NAME|JOB_UID|RUN_ID|FAILURES|ATTEMPT))$"
+"""Variables that identify a run. The chart's templates and the watcher depend on them."""
+
     WithJsonSchema(
         {
             "type": "object",
             "additionalProperties": {"type": ["string", "object"]},
-            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "not": {"pattern": IDENTITY}},
         }
     ),
 ]

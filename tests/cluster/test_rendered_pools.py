@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -178,6 +179,52 @@ def test_a_new_version_of_the_chart_that_avoids_more_nodes_starts_no_run(tmp_pat
     before, after = jobs(render())["cpu"], jobs(render(chart=chart))["cpu"]
     assert before["spec"] != after["spec"]
     assert before["metadata"]["name"] == after["metadata"]["name"]
+
+
+def test_a_new_version_of_the_chart_with_more_gpu_models_and_options_starts_no_run(tmp_path: Path) -> None:
+    chart = tmp_path / "devbench"
+    shutil.copytree(CHART, chart)
+    preset = chart / "presets" / "generic.yaml"
+    preset.write_text(preset.read_text(encoding="utf-8").replace("[Tesla-T4]", "[Tesla-T4, Tesla-T4-B]"))
+    backends = chart / "backends.yaml"
+    backends.write_text(backends.read_text(encoding="utf-8").replace('"gpu": ', '"new": "a", "gpu": '))
+    facts = json.loads((chart / "facts.json").read_text(encoding="utf-8"))
+    pool = facts["defaults"]["poolDefaults"]
+    facts["defaults"]["poolDefaults"] = {**pool, "new": "auto", "kernelCache": {**pool["kernelCache"], "new": "a"}}
+    (chart / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+    values = {"pools": {"t4": {"kernelCache": {"size": "1Gi"}}}}
+    before, after = jobs(render(values=values)), jobs(render(values=values, chart=chart))
+    assert before["t4"]["spec"] != after["t4"]["spec"]
+    for pool in ("cpu", "t4"):
+        assert before[pool]["metadata"]["name"] == after[pool]["metadata"]["name"]
+
+
+def test_a_value_that_equals_its_default_starts_no_run() -> None:
+    explicit = jobs(render(values={"pools": {"t4": {"memory": "10Gi", "cpuColumn": True, "image": {"tag": ""}}}}))
+    assert explicit["t4"]["metadata"]["name"] == jobs(render())["t4"]["metadata"]["name"]
+
+
+def test_the_users_own_variable_job_name_does_not_change_the_id_of_a_run() -> None:
+    template = jobs(render(values={"poolDefaults": {"env": {"JOB_NAME": "mine"}}}))["cpu"]["spec"]["template"]
+    for container in (*template["spec"]["initContainers"], *template["spec"]["containers"]):
+        names = [variable["name"] for variable in container["env"]]
+        values = {variable["name"]: variable.get("value", "") for variable in container["env"]}
+        assert values["JOB_NAME"] == "mine"
+        used = re.findall(r"\$\((\w+)\)", values["DEVBENCH_RUN_ID"])
+        assert len(used) == 3
+        # Kubernetes expands only variables that come before.
+        assert all(names.index(name) < names.index("DEVBENCH_RUN_ID") for name in used)
+        assert not {"JOB_NAME", "JOB_UID"} & set(used)
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"), [({}, False), ({"schedule": {"cron": "0 3 * * 1"}}, True), ({"runNow": False}, True)]
+)
+def test_the_file_of_a_job_outside_the_release_outlives_an_upgrade(values: Object, kept: bool) -> None:
+    own = {"workloads": ["mine"], "customWorkloads": {"mine": {"inline": "a = 1\n"}}}
+    (config_map,) = (item for item in render(values={**own, **values}) if "mine.py" in item.get("data", {}))
+    annotations = config_map["metadata"].get("annotations", {})
+    assert (annotations.get("helm.sh/resource-policy") == "keep") is kept
 
 
 def test_runs_of_two_releases_with_different_names_never_share_a_node() -> None:

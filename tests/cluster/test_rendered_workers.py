@@ -35,7 +35,7 @@ def template(run: Object) -> Object:
 def arguments(run: Object, job: str = "") -> list[str]:
     """Return the arguments of the container, as Kubernetes expands them in a Job of this name."""
     (container,) = template(run)["spec"]["containers"]
-    return [str(word).replace("$(JOB_NAME)", job or run["metadata"]["name"]) for word in container["args"]]
+    return [str(word).replace("$(DEVBENCH_JOB_NAME)", job or run["metadata"]["name"]) for word in container["args"]]
 
 
 def apart(run: Object) -> list[Object]:
@@ -88,7 +88,7 @@ def test_a_custom_workload_is_scaled_from_its_file() -> None:
 def test_all_workers_are_one_run_whose_results_come_from_index_0() -> None:
     container = template(runs(scaling(1, 2))[2])
     for part in (container, {"spec": {"containers": container["spec"]["initContainers"]}}):
-        assert variables(part)["DEVBENCH_RUN_ID"] == "$(JOB_NAME).$(JOB_UID).0"
+        assert variables(part)["DEVBENCH_RUN_ID"] == "$(DEVBENCH_JOB_NAME).$(DEVBENCH_JOB_UID).0"
     # The index has no count of failures, because the Job has no limit per index.
     assert variables(container)["DEVBENCH_FAILURES"] == "0"
 

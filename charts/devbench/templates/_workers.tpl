@@ -30,7 +30,7 @@ chooses. Arguments: the scope of a run. */}}
 - {{ .workers | quote }}
 {{- if gt .workers 1 }}
 {{- $hosts := list }}
-{{- range $index := until .workers }}{{ $hosts = append $hosts (printf "$(JOB_NAME)-%d.%s" $index $.run) }}{{ end }}
+{{- range $index := until .workers }}{{ $hosts = append $hosts (printf "$(DEVBENCH_JOB_NAME)-%d.%s" $index $.run) }}{{ end }}
 - --hosts
 - {{ join "," $hosts }}
 - --rendezvous-timeout # as long as the watcher waits for a node
