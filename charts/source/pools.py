@@ -27,6 +27,7 @@ DECIDED_BY_THE_CHART = frozenset(
     {
         *("backend", "hourly_price", "currency"),  # set per pool
         *("output", "json", "profile", "data_dir", "only"),  # fixed in the container
+        "compare",  # each index measures one program
         *("hub", "hub_token_file", "hub_wait", "run_id", "attempt"),  # set by the hub's values
         *("metrics_port", "scrape_interval", "linger", "pushgateway", "pushgateway_url"),  # set by the metrics' values
     }
@@ -44,6 +45,12 @@ Sizes = Annotated[list[Annotated[int, Field(ge=1, le=999)]], Field(json_schema_e
 
 SHARED_MEMORY = "1Gi"
 """Size of /dev/shm in a pod of a pool with `workers`, unless the values set it."""
+
+NOT_WITH_WORKERS = ("change", "env", "full", "loop", "vary")
+"""Settings that `devbench scale` refuses."""
+
+ONLY_FOR_SCRIPTS = ("args", "watch", "workdir")
+"""Settings that a built-in workload refuses."""
 
 UNMEASURED = frozenset(
     {

@@ -120,7 +120,7 @@ def test_settings_become_variables_and_a_pool_can_override_them() -> None:
     assert (cpu["DEVBENCH_MAX_TIME"], t4["DEVBENCH_MAX_TIME"]) == ("1m", "30s")
     assert t4["DEVBENCH_LOOP"] == "as-written,step"
     assert t4["DEVBENCH_PARAM"] == "batch=64"
-    assert t4["DEVBENCH_DETERMINISTIC"] == "true"
+    assert t4["DEVBENCH_DETERMINISTIC"] == "on"
     assert t4["DEVBENCH_SEED"] == "4294967295"
 
 
@@ -281,6 +281,22 @@ def test_a_pool_keeps_its_gpu_model_beside_the_users_own_affinity() -> None:
     assert products in term["matchExpressions"]
 
 
+def test_a_pool_avoids_other_runs_and_gpu_nodes_beside_the_users_own_affinity() -> None:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "noisy"}}}
+    own = {
+        "nodeAffinity": {required: {"nodeSelectorTerms": [zone]}},
+        "podAntiAffinity": {required: [term], "preferredDuringSchedulingIgnoredDuringExecution": []},
+    }
+    default, changed = (jobs(render(values={"poolDefaults": {"affinity": affinity}})) for affinity in (None, own))
+    for pool in ("cpu", "t4"):
+        before, after = (each[pool]["spec"]["template"]["spec"]["affinity"] for each in (default, changed))
+        assert after["podAntiAffinity"][required] == [term, *before["podAntiAffinity"][required]]
+        ((ours,), (both,)) = (each["nodeAffinity"][required]["nodeSelectorTerms"] for each in (before, after))
+        assert both["matchExpressions"] == [*zone["matchExpressions"], *ours["matchExpressions"]]
+
+
 def test_a_pool_can_measure_several_nodes_at_the_same_time() -> None:
     rendered = render(values={"pools": {"cpu": {"nodes": 2}}})
     job = jobs(rendered)["cpu"]
@@ -328,22 +344,6 @@ def test_the_watcher_may_end_jobs_only_if_there_is_a_schedule(schedule: bool) ->
     (role,) = (item for item in rendered if item["kind"] == "Role" and item["metadata"]["name"].endswith("-watcher"))
     (watcher,) = (
         item for item in rendered if item["kind"] == "Deployment" and item["metadata"]["name"].endswith("-watcher")
-def test_a_pool_avoids_other_runs_and_gpu_nodes_beside_the_users_own_affinity() -> None:
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
-    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "noisy"}}}
-    own = {
-        "nodeAffinity": {required: {"nodeSelectorTerms": [zone]}},
-        "podAntiAffinity": {required: [term], "preferredDuringSchedulingIgnoredDuringExecution": []},
-    }
-    default, changed = (jobs(render(values={"poolDefaults": {"affinity": affinity}})) for affinity in (None, own))
-    for pool in ("cpu", "t4"):
-        before, after = (each[pool]["spec"]["template"]["spec"]["affinity"] for each in (default, changed))
-        assert after["podAntiAffinity"][required] == [term, *before["podAntiAffinity"][required]]
-        ((ours,), (both,)) = (each["nodeAffinity"][required]["nodeSelectorTerms"] for each in (before, after))
-        assert both["matchExpressions"] == [*zone["matchExpressions"], *ours["matchExpressions"]]
-
-
     )
     (container,) = watcher["spec"]["template"]["spec"]["containers"]
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} - {"get", "list", "watch"} == (

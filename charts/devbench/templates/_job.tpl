@@ -6,11 +6,8 @@ Job that cannot change stay as they were when it was created. */}}
 {{- $scope := . -}}
 {{- $_ := set $scope "pool" (include "devbench.pool" . | fromYaml) -}}
 {{- if $scope.pool.enabled -}}
-{{- if and (gt (int $scope.pool.nodes) 1) (not $scope.pool.exclusiveNode) -}}
-{{- fail (printf "pools.%s.nodes is %d, so pools.%s.exclusiveNode must be true" .name (int $scope.pool.nodes) .name) -}}
-{{- end -}}
-{{- include "devbench.workers.check" $scope -}}
 {{- $_ = set $scope "backend" (include "devbench.backend" . | fromYaml) -}}
+{{- include "devbench.pool.check" $scope -}}
 {{- $_ = set $scope "place" (include "devbench.place" . | fromYaml) -}}
 {{- $_ = set $scope "image" (include "devbench.image" (dict "root" .root "backend" $scope.pool.backend "override" $scope.pool.image)) -}}
 {{- end -}}

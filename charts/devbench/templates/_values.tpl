@@ -92,6 +92,6 @@ null, and --reuse-values keeps the values of an older version of the chart. */}}
 {{- define "devbench.settings.env" -}}
 {{- range $name, $value := .settings }}
 - name: {{ $.prefix }}{{ upper $name }}
-  value: {{ include "devbench.written" $value | quote }}
+  value: {{ kindIs "bool" $value | ternary (eq (toString $value) "true" | ternary "on" "off") (include "devbench.written" $value) | quote }}
 {{- end }}
 {{- end -}}
