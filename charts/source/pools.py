@@ -181,7 +181,11 @@ class Pool(PodOptions):
         "Jobs, the default is watcher.waitSeconds, plus runSeconds for each workload with each number of workers.",
     )
     kernel_cache: KernelCache = Field(KernelCache(), description="Cache of kernels that the driver compiles.")
-    data_claim: str = Field("", description="Existing claim with complete data sets. It is mounted read-only at /data.")
+    data_claim: str = Field(
+        "",
+        description="Existing claim with complete data sets. It is mounted read-only at /data. Several nodes need the "
+        "access mode ReadOnlyMany or ReadWriteMany.",
+    )
     image: ImageOverride = Field(ImageOverride(), description="Image of this pool.")
     job_annotations: Strings = Field(
         {}, description="Extra annotations of the pool's Jobs, such as a sync wave of Argo CD."
