@@ -35,18 +35,51 @@ def _optional(read: Callable[[Any], Any]) -> BeforeValidator:
 
 
 NAMES = Notation("NAME,…", ",".join)
+WORDS = Notation("ARGUMENTS", shlex.join)
 STRINGS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
-_NUMBER = WithJsonSchema({"type": ["string", "number"]})
+
+
+def one_of(names: Iterable[str]) -> WithJsonSchema:
+    """Return the JSON Schema of a list of these names."""
+    return WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(names)}})
+
+
+def _number(bounds: dict[str, float], text: str) -> WithJsonSchema:
+    """Return the JSON Schema of a number that can also be a text."""
+    return WithJsonSchema({"anyOf": [{"type": "number", **bounds}, {"type": "string", "pattern": text}]})
+
+
+_ABOVE_0: dict[str, float] = {"exclusiveMinimum": 0}
 
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(syntax.names), STRINGS, NAMES]
 Assignments = Annotated[dict[str, str], NoDecode, BeforeValidator(syntax.pairs), Notation("NAME=VALUE")]
-Words = Annotated[tuple[str, ...] | None, NoDecode, _optional(syntax.words), STRINGS, Notation("ARGUMENTS", shlex.join)]
-Share = Annotated[float, BeforeValidator(syntax.share), _NUMBER, Notation("SHARE", syntax.write_share)]
-Seconds = Annotated[float, BeforeValidator(syntax.seconds), _NUMBER, Notation("TIME", syntax.write_seconds)]
-Pause = Annotated[float | None, _optional(syntax.pause), _NUMBER, Notation("TIME", syntax.write_seconds)]
-Days = Annotated[float | None, _optional(syntax.days), _NUMBER, Notation("DAYS")]
+Words = Annotated[tuple[str, ...] | None, NoDecode, _optional(syntax.words), STRINGS, WORDS]
+Share = Annotated[
+    float,
+    BeforeValidator(syntax.share),
+    _number({**_ABOVE_0, "exclusiveMaximum": 1}, syntax.SHARE_TEXT),
+    Notation("SHARE", syntax.write_share),
+]
+Seconds = Annotated[
+    float,
+    BeforeValidator(syntax.seconds),
+    _number(_ABOVE_0, syntax.TIME_TEXT),
+    Notation("TIME", syntax.write_seconds),
+]
+Pause = Annotated[
+    float | None,
+    _optional(syntax.pause),
+    _number({"minimum": 0}, syntax.TIME_TEXT),
+    Notation("TIME", syntax.write_seconds),
+]
+Days = Annotated[float | None, _optional(syntax.days), _number(_ABOVE_0, syntax.DAYS_TEXT), Notation("DAYS")]
 Url = Annotated[str | None, _optional(syntax.url), Notation("URL")]
-UrlPath = Annotated[str, BeforeValidator(syntax.url_path), Notation("PATH")]
+UrlPath = Annotated[
+    str,
+    BeforeValidator(syntax.url_path),
+    WithJsonSchema({"type": "string", "pattern": syntax.PATH_TEXT}),
+    Notation("PATH"),
+]
 
 
 def notation_of(field: FieldInfo) -> Notation | None:

@@ -31,12 +31,13 @@ from bench.config.notation import (
     Share,
     Url,
     Words,
+    one_of,
     option,
     write,
 )
 from bench.errors import nearest
 from bench.model.comparison import THRESHOLD
-from bench.model.spec import Execution, Loop
+from bench.model.spec import LOOPS, Execution, Loop
 
 
 def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -48,7 +49,7 @@ def _what_ifs(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
-Loops = Annotated[tuple[Loop, ...], NoDecode, BeforeValidator(syntax.names), STRINGS, NAMES]
+Loops = Annotated[tuple[Loop, ...], NoDecode, BeforeValidator(syntax.names), one_of(LOOPS), NAMES]
 WhatIfNames = Annotated[
     tuple[str, ...],
     NoDecode,
@@ -90,6 +91,7 @@ class SelectionOptions(BaseModel):
     )
     vary: Assignments = Field(
         {},
+        json_schema_extra={"maxProperties": 1},
         description="Measure several values of one option or parameter, interleaved. Examples: "
         "dtype=float32,mixed_bfloat16; xla=on,off; threads=1,2; batch=32,256.",
     )
@@ -199,8 +201,8 @@ class MetricsOptions(BaseModel):
     scrape_interval: Seconds = Field(30.0, description="Time between two scrapes by Prometheus.")
     linger: Pause = Field(
         None,
-        description="Keep serving metrics for this long after the run. 0 stops at once. Default: twice the scrape "
-        "interval.",
+        description="Keep serving metrics for this long after the run. 0 stops at once. Default: until the next "
+        "scrape, for at most twice the scrape interval, and not at all if nothing scraped the run.",
     )
     pushgateway: Url = Field(None, description="Pushgateway to push the metrics to after the run.")
 

@@ -233,6 +233,14 @@ def write_seconds(value: float) -> str:
     return "".join(parts)
 
 
+# The same as patterns of a JSON Schema, which Helm reads too. A pattern may accept more than the reader, never less.
+_N = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_TIME = rf"({_N}\s*([hHsS]|[mM][sS]?)\s*)+"
+SHARE_TEXT = rf"^\s*({_N}\s*%|0*\.[0-9]+|{_N}[eE]-[0-9]+)\s*$"
+TIME_TEXT = rf"^\s*({_TIME}|{_N})\s*$"
+DAYS_TEXT = rf"^\s*({_TIME}|{_N}\s*[dD]?)\s*$"
+PATH_TEXT = r"^\s*(/[A-Za-z0-9._~-]+)*/*\s*$"
+
 ADDRESS = r"^https?://[^/\s]+\S*$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 CURRENCY = "^[A-Z]{3}$"

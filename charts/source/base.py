@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from bench.config.notation import WORDS, notation_of
+
 
 class Part(BaseModel):
     """A section of the values. An unknown key is an error, so that misspelt keys are noticed."""
@@ -45,13 +47,16 @@ Labels = Annotated[
         }
     ),
 ]
+IDENTITY = "^(JOB_COMPLETION_INDEX|DEVBENCH_(JOB_NAME|JOB_UID|RUN_ID|FAILURES|ATTEMPT))$"
+"""Variables that identify a run. The chart's templates and the watcher depend on them."""
+
 Variables = Annotated[
     dict[str, str | dict[str, Any]],
     WithJsonSchema(
         {
             "type": "object",
             "additionalProperties": {"type": ["string", "object"]},
-            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+            "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "not": {"pattern": IDENTITY}},
         }
     ),
 ]
@@ -86,12 +91,26 @@ def settings_schema(settings: type[BaseModel], without: frozenset[str]) -> dict[
         if name in without:
             continue
         value = {key: part for key, part in schema.items() if key not in ("default", "title")}
-        if value.get("type") == "array":  # a list may also be text with commas, as on the command line
-            value = {"description": value.pop("description"), "anyOf": [value, {"type": "string"}]}
+        notation = notation_of(settings.model_fields[name])
+        if notation == WORDS:
+            value = {"description": value["description"], "type": "string"}  # templates do not quote for a shell
+        elif value.get("type") == "array":
+            value = _list(value, list(notation.names()) if notation and notation.names else None)
         elif value.get("type") == "object":
             value["additionalProperties"] = {"type": ["string", "number", "boolean"]}
+        elif {"on", "off"} <= set(value.get("enum", [])):  # in YAML, on and off are true and false
+            value = {"description": value["description"], "enum": [*value["enum"], True, False]}
         properties[name] = value
     return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _list(schema: dict[str, Any], names: list[str] | None) -> dict[str, Any]:
+    """Return the schema of a list, which may also be text with commas, as on the command line."""
+    items = {"type": "string", "enum": names} if names else schema["items"]
+    text: dict[str, Any] = {"type": "string"}
+    if "enum" in items:
+        text["pattern"] = rf"^[\s,]*(({'|'.join(items['enum'])})\s*(,[\s,]*|$))*$"
+    return {"description": schema["description"], "anyOf": [{**schema, "items": items}, text]}
 
 
 class ImageOverride(Part):

@@ -12,16 +12,18 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from bench.registry import names
-from charts.source.pools import SHARED_MEMORY, UNMEASURED
+from charts.source.pools import NOT_WITH_WORKERS, ONLY_FOR_SCRIPTS, SHARED_MEMORY, UNMEASURED
 from charts.source.values import Values
 
 
 def facts_json() -> str:
-    """Return `facts.json`: the defaults of the values, the built-in workloads, and what changes no measurement."""
+    """Return `facts.json`: the defaults of the values, the built-in workloads, and names of values and settings."""
     facts = {
         "defaults": defaults(Values()),
         "workloads": names(),
         "unmeasured": sorted(UNMEASURED),
+        "notWithWorkers": NOT_WITH_WORKERS,
+        "onlyForScripts": ONLY_FOR_SCRIPTS,
         "sharedMemory": SHARED_MEMORY,
     }
     return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"

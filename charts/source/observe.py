@@ -55,7 +55,8 @@ class Metrics(Part):
     linger_seconds: int | None = Field(
         None,
         ge=0,
-        description="Seconds that a finished run waits for a last scrape. Default: two intervals of the PodMonitor.",
+        description="Seconds that a finished run keeps serving its metrics. Default: until the next scrape, for at "
+        "most two intervals of the PodMonitor, and not at all if nothing scraped the run.",
     )
     annotations: bool = Field(
         True,

@@ -27,8 +27,9 @@ DECIDED_BY_THE_CHART = frozenset(
     {
         *("backend", "hourly_price", "currency"),  # set per pool
         *("output", "json", "profile", "data_dir", "only"),  # fixed in the container
+        "compare",  # each index measures one program
         *("hub", "hub_token_file", "hub_wait", "run_id", "attempt"),  # set by the hub's values
-        *("metrics_port", "linger", "pushgateway", "pushgateway_url"),  # set by the metrics' values
+        *("metrics_port", "scrape_interval", "linger", "pushgateway", "pushgateway_url"),  # set by the metrics' values
     }
 )
 """Settings of a run that are not allowed under `settings`, because another value or the chart sets them."""
@@ -44,6 +45,12 @@ Sizes = Annotated[list[Annotated[int, Field(ge=1, le=999)]], Field(json_schema_e
 
 SHARED_MEMORY = "1Gi"
 """Size of /dev/shm in a pod of a pool with `workers`, unless the values set it."""
+
+NOT_WITH_WORKERS = ("change", "env", "full", "loop", "vary")
+"""Settings that `devbench scale` refuses."""
+
+ONLY_FOR_SCRIPTS = ("args", "watch", "workdir")
+"""Settings that a built-in workload refuses."""
 
 UNMEASURED = frozenset(
     {
@@ -155,8 +162,8 @@ class Pool(PodOptions):
     tolerations: Objects = Field([], description="Extra tolerations of the pool's pods.")
     affinity: Object = Field(
         {},
-        description="Affinity of the pool's pods. It replaces the chart's own affinity. The chart's terms for the node "
-        "labels, the GPU model and `workers` stay.",
+        description="Affinity of the pool's pods. The chart adds its own terms: for the node labels, the GPU, "
+        "`exclusiveNode` and `workers`.",
     )
     runtime_class_name: str = Field(
         "", description="Runtime class of the pool's pods. Required if NVIDIA's runtime is not the default."
@@ -174,7 +181,11 @@ class Pool(PodOptions):
         "Jobs, the default is watcher.waitSeconds, plus runSeconds for each workload with each number of workers.",
     )
     kernel_cache: KernelCache = Field(KernelCache(), description="Cache of kernels that the driver compiles.")
-    data_claim: str = Field("", description="Existing claim with complete data sets. It is mounted read-only at /data.")
+    data_claim: str = Field(
+        "",
+        description="Existing claim with complete data sets. It is mounted read-only at /data. Several nodes need the "
+        "access mode ReadOnlyMany or ReadWriteMany.",
+    )
     image: ImageOverride = Field(ImageOverride(), description="Image of this pool.")
     job_annotations: Strings = Field(
         {}, description="Extra annotations of the pool's Jobs, such as a sync wave of Argo CD."

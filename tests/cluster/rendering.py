@@ -160,5 +160,5 @@ def operator_versions() -> tuple[str, ...]:
 
 def notes(values: Values) -> str:
     """Return what Helm prints after an installation with these values and an existing token."""
-    complete = json.dumps({**values, "hub": {**values.get("hub", {}), **TOKEN["hub"]}})
+    complete = json.dumps(merge(values, TOKEN))
     return helm("helm-4", "install", "devbench", str(CHART), "--dry-run=client", "--values", "-", stdin=complete)

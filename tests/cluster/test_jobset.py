@@ -72,7 +72,7 @@ def test_the_pods_of_a_jobset_have_the_names_that_they_are_told_and_survive_an_u
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
     (job,) = jobset.get("jobs", "-n", namespace)
     (words,) = {tuple(pod["spec"]["containers"][0]["args"]) for pod in pods}
-    hosts = words[words.index("--hosts") + 1].replace("$(JOB_NAME)", job["metadata"]["name"])
+    hosts = words[words.index("--hosts") + 1].replace("$(DEVBENCH_JOB_NAME)", job["metadata"]["name"])
     assert sorted(f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}" for pod in pods) == hosts.split(",")
     service = json.loads(jobset.kubectl("get", "service", hosts.split(".")[-1], "-n", namespace, "-o", "json"))
     assert service["spec"]["publishNotReadyAddresses"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from rendering import (
     Object,
     helm,
     jobs,
+    notes,
     objects,
     only,
     operator_versions,
@@ -105,6 +107,36 @@ def test_the_helm_test_waits_for_the_jobs_by_name() -> None:
     (container,) = only(rendered, "Pod")["spec"]["containers"]
     arguments = dict(word.split("=") for word in container["args"] if "=" in word)
     assert arguments == {job["metadata"]["name"]: "cifar,mnist" for job in jobs(rendered).values()}
+
+
+def test_a_release_without_pools_has_no_helm_test(tmp_path: Path) -> None:
+    for pools in ({"cpu": None, "t4": None}, {"cpu": {"enabled": False}, "t4": {"enabled": False}}):
+        rendered = render(values={"pools": pools})
+        assert not [item for item in rendered if item["kind"] == "Pod"]
+        assert not [item for item in rendered if item["metadata"]["name"].endswith("-test")]
+        said = notes({"pools": pools})
+        assert "devbench measures nothing, because no pool is enabled." in said
+        assert "helm -n default test" not in said
+
+
+def test_the_watchers_of_two_dependencies_of_one_chart_follow_different_runs(tmp_path: Path) -> None:
+    parent = tmp_path / "parent"
+    shutil.copytree(CHART, parent / "charts" / "devbench")
+    aliases = [{"name": "devbench", "version": "*", "alias": alias} for alias in ("small", "large")]
+    description = {"apiVersion": "v2", "name": "parent", "version": "1.0.0", "dependencies": aliases}
+    (parent / "Chart.yaml").write_text(json.dumps(description), encoding="utf-8")
+    rendered = objects(text(values={"small": TOKEN, "large": TOKEN}, chart=parent))
+    for alias, other in (("small", "large"), ("large", "small")):
+        watcher = only(rendered, "Deployment", f"-{alias}-watcher")["spec"]["template"]["spec"]["containers"][0]
+        words = watcher["args"]
+        selector = dict(word.split("=") for word in words[words.index("--selector") + 1].split(","))
+        labels = {
+            item["metadata"]["labels"]["app.kubernetes.io/name"]: item["metadata"]["labels"]
+            for item in rendered
+            if item["kind"] == "Job"
+        }
+        assert selector.items() <= labels[alias].items()
+        assert not selector.items() <= labels[other].items()
 
 
 def test_names_in_a_release_with_a_long_name_stay_within_the_limits_of_kubernetes() -> None:

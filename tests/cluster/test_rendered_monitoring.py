@@ -122,12 +122,45 @@ def test_dashboards_become_config_maps_with_the_label_of_grafanas_sidecar(tmp_pa
     assert config_map["data"] == {"devbench-try_it.json": '{"title": "{{ x }}"}'}
 
 
+def alerts_of(values: Object) -> list[Object]:
+    """Return the alerting rules."""
+    groups = only(render(values=values), "PrometheusRule")["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"] if "alert" in rule]
+
+
+def test_without_a_schedule_no_result_counts_as_too_old() -> None:
+    rule = {"metrics": {"prometheusRule": {"enabled": True}}}
+    default, scheduled = (
+        {alert["alert"] for alert in alerts_of({**rule, **values})}
+        for values in ({}, {"schedule": {"cron": "@weekly"}})
+    )
+    assert scheduled - default == {"DevbenchResultTooOld"}
+    assert len(default) == 5
+
+
+@pytest.mark.parametrize(
+    ("hub", "warned"),
+    [
+        ({}, False),
+        ({"ingress": {"enabled": True}}, True),
+        ({"service": {"type": "LoadBalancer"}}, True),
+        ({"ingress": {"enabled": True}, "auth": RESTRICTED}, False),
+    ],
+)
+def test_the_notes_warn_if_everyone_can_read_a_published_hub(hub: Object, warned: bool) -> None:
+    assert ("WARNING: everyone who can reach the hub can read all results" in notes({"hub": hub})) is warned
+
+
+def test_the_notes_name_the_workloads_of_each_pool() -> None:
+    said = notes({"pools": {"cpu": {"workloads": ["matmul"]}}})
+    assert "devbench measures:\n  cpu: matmul with cpu, on nodes with kubernetes.io/arch=amd64, " in said
+
+
 def test_each_alert_links_to_its_own_section_of_the_page_about_alerts() -> None:
     page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
     sections = {line.removeprefix("## ").lower() for line in page.splitlines() if line.startswith("## ")}
     rule = {"enabled": True, "runbookUrl": "https://example.org/alerts.html"}
-    groups = only(render(values={"metrics": {"prometheusRule": rule}}), "PrometheusRule")["spec"]["groups"]
-    alerts = [rule for group in groups for rule in group["rules"] if "alert" in rule]
+    alerts = alerts_of({"metrics": {"prometheusRule": rule}, "schedule": {"cron": "0 3 * * 1"}})
     assert {alert["alert"].lower() for alert in alerts} == sections
     for alert in alerts:
         assert alert["annotations"]["runbook_url"] == f"https://example.org/alerts.html#{alert['alert'].lower()}"

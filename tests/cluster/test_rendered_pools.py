@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def test_settings_become_variables_and_a_pool_can_override_them() -> None:
     assert (cpu["DEVBENCH_MAX_TIME"], t4["DEVBENCH_MAX_TIME"]) == ("1m", "30s")
     assert t4["DEVBENCH_LOOP"] == "as-written,step"
     assert t4["DEVBENCH_PARAM"] == "batch=64"
-    assert t4["DEVBENCH_DETERMINISTIC"] == "true"
+    assert t4["DEVBENCH_DETERMINISTIC"] == "on"
     assert t4["DEVBENCH_SEED"] == "4294967295"
 
 
@@ -180,6 +181,52 @@ def test_a_new_version_of_the_chart_that_avoids_more_nodes_starts_no_run(tmp_pat
     assert before["metadata"]["name"] == after["metadata"]["name"]
 
 
+def test_a_new_version_of_the_chart_with_more_gpu_models_and_options_starts_no_run(tmp_path: Path) -> None:
+    chart = tmp_path / "devbench"
+    shutil.copytree(CHART, chart)
+    preset = chart / "presets" / "generic.yaml"
+    preset.write_text(preset.read_text(encoding="utf-8").replace("[Tesla-T4]", "[Tesla-T4, Tesla-T4-B]"))
+    backends = chart / "backends.yaml"
+    backends.write_text(backends.read_text(encoding="utf-8").replace('"gpu": ', '"new": "a", "gpu": '))
+    facts = json.loads((chart / "facts.json").read_text(encoding="utf-8"))
+    pool = facts["defaults"]["poolDefaults"]
+    facts["defaults"]["poolDefaults"] = {**pool, "new": "auto", "kernelCache": {**pool["kernelCache"], "new": "a"}}
+    (chart / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+    values = {"pools": {"t4": {"kernelCache": {"size": "1Gi"}}}}
+    before, after = jobs(render(values=values)), jobs(render(values=values, chart=chart))
+    assert before["t4"]["spec"] != after["t4"]["spec"]
+    for pool in ("cpu", "t4"):
+        assert before[pool]["metadata"]["name"] == after[pool]["metadata"]["name"]
+
+
+def test_a_value_that_equals_its_default_starts_no_run() -> None:
+    explicit = jobs(render(values={"pools": {"t4": {"memory": "10Gi", "cpuColumn": True, "image": {"tag": ""}}}}))
+    assert explicit["t4"]["metadata"]["name"] == jobs(render())["t4"]["metadata"]["name"]
+
+
+def test_the_users_own_variable_job_name_does_not_change_the_id_of_a_run() -> None:
+    template = jobs(render(values={"poolDefaults": {"env": {"JOB_NAME": "mine"}}}))["cpu"]["spec"]["template"]
+    for container in (*template["spec"]["initContainers"], *template["spec"]["containers"]):
+        names = [variable["name"] for variable in container["env"]]
+        values = {variable["name"]: variable.get("value", "") for variable in container["env"]}
+        assert values["JOB_NAME"] == "mine"
+        used = re.findall(r"\$\((\w+)\)", values["DEVBENCH_RUN_ID"])
+        assert len(used) == 3
+        # Kubernetes expands only variables that come before.
+        assert all(names.index(name) < names.index("DEVBENCH_RUN_ID") for name in used)
+        assert not {"JOB_NAME", "JOB_UID"} & set(used)
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"), [({}, False), ({"schedule": {"cron": "0 3 * * 1"}}, True), ({"runNow": False}, True)]
+)
+def test_the_file_of_a_job_outside_the_release_outlives_an_upgrade(values: Object, kept: bool) -> None:
+    own = {"workloads": ["mine"], "customWorkloads": {"mine": {"inline": "a = 1\n"}}}
+    (config_map,) = (item for item in render(values={**own, **values}) if "mine.py" in item.get("data", {}))
+    annotations = config_map["metadata"].get("annotations", {})
+    assert (annotations.get("helm.sh/resource-policy") == "keep") is kept
+
+
 def test_runs_of_two_releases_with_different_names_never_share_a_node() -> None:
     def selector(values: Object) -> Object:
         spec = jobs(render(values=values))["cpu"]["spec"]["template"]["spec"]
@@ -217,7 +264,6 @@ def test_the_node_labels_of_a_pool_hold_beside_the_users_own_affinity() -> None:
     pool = {"preset": "none", "nodeSelector": {"pool": "own"}, "affinity": {"nodeAffinity": required}}
     spec = jobs(render(values={"pools": {"own": pool}}))["own"]["spec"]["template"]["spec"]
     assert "nodeSelector" not in spec
-    assert set(spec["affinity"]) == {"nodeAffinity"}
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert [term["matchExpressions"][0] for term in terms] == [zone["matchExpressions"][0] for zone in zones]
     for term in terms:
@@ -233,6 +279,22 @@ def test_a_pool_keeps_its_gpu_model_beside_the_users_own_affinity() -> None:
     products = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4"]}
     assert zone["matchExpressions"][0] in term["matchExpressions"]
     assert products in term["matchExpressions"]
+
+
+def test_a_pool_avoids_other_runs_and_gpu_nodes_beside_the_users_own_affinity() -> None:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "noisy"}}}
+    own = {
+        "nodeAffinity": {required: {"nodeSelectorTerms": [zone]}},
+        "podAntiAffinity": {required: [term], "preferredDuringSchedulingIgnoredDuringExecution": []},
+    }
+    default, changed = (jobs(render(values={"poolDefaults": {"affinity": affinity}})) for affinity in (None, own))
+    for pool in ("cpu", "t4"):
+        before, after = (each[pool]["spec"]["template"]["spec"]["affinity"] for each in (default, changed))
+        assert after["podAntiAffinity"][required] == [term, *before["podAntiAffinity"][required]]
+        ((ours,), (both,)) = (each["nodeAffinity"][required]["nodeSelectorTerms"] for each in (before, after))
+        assert both["matchExpressions"] == [*zone["matchExpressions"], *ours["matchExpressions"]]
 
 
 def test_a_pool_can_measure_several_nodes_at_the_same_time() -> None:
@@ -311,13 +373,17 @@ def test_a_run_requests_a_whole_number_of_cpus_equal_to_its_limit(case: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("metrics", "seconds"),
-    [({}, "60"), ({"podMonitor": {"intervalSeconds": 120}}, "240"), ({"lingerSeconds": 0}, "0")],
+    ("metrics", "interval", "linger"),
+    [({}, "30", None), ({"podMonitor": {"intervalSeconds": 120}}, "120", None), ({"lingerSeconds": 0}, "30", "0")],
 )
-def test_a_run_lingers_for_two_scrapes_by_default(metrics: Object, seconds: str) -> None:
+def test_a_run_knows_the_scrape_interval_and_lingers_for_a_given_time_only_on_request(
+    metrics: Object, interval: str, linger: str | None
+) -> None:
     rendered = render(CHART / "ci" / "default-values.yaml", values={"metrics": metrics})
     for job in jobs(rendered).values():
-        assert variables(job["spec"]["template"])["DEVBENCH_LINGER"] == seconds
+        environment = variables(job["spec"]["template"])
+        assert environment["DEVBENCH_SCRAPE_INTERVAL"] == interval
+        assert environment.get("DEVBENCH_LINGER") == linger
 
 
 def test_the_api_versions_of_the_cluster_do_not_affect_runs() -> None:

@@ -35,7 +35,7 @@ def template(run: Object) -> Object:
 def arguments(run: Object, job: str = "") -> list[str]:
     """Return the arguments of the container, as Kubernetes expands them in a Job of this name."""
     (container,) = template(run)["spec"]["containers"]
-    return [str(word).replace("$(JOB_NAME)", job or run["metadata"]["name"]) for word in container["args"]]
+    return [str(word).replace("$(DEVBENCH_JOB_NAME)", job or run["metadata"]["name"]) for word in container["args"]]
 
 
 def apart(run: Object) -> list[Object]:
@@ -88,7 +88,7 @@ def test_a_custom_workload_is_scaled_from_its_file() -> None:
 def test_all_workers_are_one_run_whose_results_come_from_index_0() -> None:
     container = template(runs(scaling(1, 2))[2])
     for part in (container, {"spec": {"containers": container["spec"]["initContainers"]}}):
-        assert variables(part)["DEVBENCH_RUN_ID"] == "$(JOB_NAME).$(JOB_UID).0"
+        assert variables(part)["DEVBENCH_RUN_ID"] == "$(DEVBENCH_JOB_NAME).$(DEVBENCH_JOB_UID).0"
     # The index has no count of failures, because the Job has no limit per index.
     assert variables(container)["DEVBENCH_FAILURES"] == "0"
 
@@ -114,7 +114,7 @@ def test_workers_stay_apart_with_a_shared_node_or_the_users_own_affinity() -> No
     own = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [own]}}
     assert [term["topologyKey"] for term in apart(runs(scaling(2, affinity=affinity))[2])] == [
-        "zone", "kubernetes.io/hostname", "kubernetes.io/os"
+        "zone", "kubernetes.io/hostname", "kubernetes.io/hostname", "kubernetes.io/os"
     ]  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def test_two_workers_run_on_two_nodes_and_have_the_names_that_they_are_told(
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
     (job,) = plane.get("jobs", "-n", namespace)
     (words,) = {tuple(pod["spec"]["containers"][0]["args"]) for pod in pods}
-    hosts = words[words.index("--hosts") + 1].replace("$(JOB_NAME)", job["metadata"]["name"])
+    hosts = words[words.index("--hosts") + 1].replace("$(DEVBENCH_JOB_NAME)", job["metadata"]["name"])
     assert sorted(f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}" for pod in pods) == hosts.split(",")
 
     def addressed() -> bool:

@@ -270,8 +270,8 @@ def _report_running(release: WatchedRelease, pod: Object) -> Object:
     release.set_status(pod, phase="Running", containerStatuses=[_container(running={})])
     labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]
     variables = {
-        "JOB_NAME": labels["batch.kubernetes.io/job-name"],
-        "JOB_UID": labels["batch.kubernetes.io/controller-uid"],
+        "DEVBENCH_JOB_NAME": labels["batch.kubernetes.io/job-name"],
+        "DEVBENCH_JOB_UID": labels["batch.kubernetes.io/controller-uid"],
         "JOB_COMPLETION_INDEX": annotations["batch.kubernetes.io/job-completion-index"],
         "DEVBENCH_FAILURES": annotations["batch.kubernetes.io/job-index-failure-count"],
     }

@@ -99,6 +99,73 @@ def test_a_value_may_use_the_syntax_of_the_command_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("max_time", value) for value in ("90", "90s", "1h30m", "1.5 M", " 2m 5s ", ".5h", "500ms", 0.5)),
+        *(("target_error", value) for value in ("3%", "0.5 %", ".03", "0.03", 0.03)),
+        *(("loop", value) for value in ("fit", "fit, step", ["fit", "as-written"], [])),
+        *(("change", value) for value in ("cache,prefetch", ["cache"])),
+        *(("xla", value) for value in ("on", True, False, "auto")),
+        *(("args", value) for value in ("--epochs 3", "")),
+        ("vary", {"xla": "on,off"}),
+    ],
+)
+def test_a_setting_of_a_run_is_accepted_as_on_the_command_line(name: str, value: Any) -> None:
+    assert errors(settings={name: value}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("max_time", value) for value in ("2 minutes", "a while", "-1s", 0, "")),
+        *(("target_error", value) for value in ("3", 3, 0, "half")),
+        *(("loop", value) for value in ("stepp", "fit,stepp", "fit step", ["fitt"])),
+        *(("change", value) for value in ("cahce", ["cahce"])),
+        ("args", ["--epochs", "3"]),
+        ("vary", {"xla": "on,off", "seed": "1,2"}),
+        ("compare", True),
+        ("scrape_interval", 5),
+    ],
+)
+def test_a_setting_that_a_run_would_refuse_is_refused(name: str, value: Any) -> None:
+    assert errors(settings={name: value}) != []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fits"),
+    [
+        *(("keep_days", value, True) for value in ("90", "90d", "12h", 1.5)),
+        *(("keep_days", value, False) for value in ("90 days", 0)),
+        *(("root_path", value, True) for value in ("/devbench", "/a/b/", "")),
+        *(("root_path", value, False) for value in ("devbench", "/a b")),
+    ],
+)
+def test_a_setting_that_the_hub_would_refuse_is_refused(name: str, value: Any, fits: bool) -> None:
+    assert (errors(hub={"settings": {name: value}}) == []) is fits
+
+
+def test_a_setting_that_devbench_scale_refuses_is_refused_for_a_pool_with_workers() -> None:
+    from bench.errors import SettingsError
+    from bench.study.scale import check_settings
+
+    values = {"env": {"a": "/a"}, "vary": {"xla": "on,off"}, "full": True, "compare": True, "profile": "a"}
+    refused = set()
+    for name in RunSettings.model_fields.keys() - {"backend"}:
+        changed = RunSettings.model_construct(**{name: values.get(name, ("cache",))})
+        try:
+            check_settings(changed)
+        except SettingsError:
+            refused.add(name)
+    assert refused - pools.DECIDED_BY_THE_CHART == set(pools.NOT_WITH_WORKERS)
+
+
+@pytest.mark.parametrize("name", ["JOB_COMPLETION_INDEX", "DEVBENCH_RUN_ID", "DEVBENCH_ATTEMPT"])
+def test_a_variable_that_identifies_a_run_cannot_be_replaced(name: str) -> None:
+    assert any(name in message for message in errors(poolDefaults={"env": {name: "1"}}))
+    assert errors(poolDefaults={"env": {"JOB_NAME": "mine"}}) == []
+
+
+@pytest.mark.parametrize(
     ("values", "name"),
     [
         ({"pols": {}}, "pols"),

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
@@ -33,7 +34,7 @@ from bench.model.result import Result, Stop
 from bench.model.run_state import LiveProgress, LiveResult
 from bench.publish.prometheus.collector import Metrics
 from bench.publish.prometheus.exporter import push, serve
-from bench.publish.prometheus.serving import linger_seconds, serving
+from bench.publish.prometheus.serving import serving
 from bench.publish.recorder import Recorder
 from bench.store import files
 
@@ -165,13 +166,6 @@ def test_a_recorder_passes_progress_and_results_to_metrics_disk_and_listeners(tm
         assert metrics.collector.all_ended
 
 
-def test_metrics_linger_for_the_linger_setting_or_twice_the_scrape_interval() -> None:
-    assert linger_seconds(load()) == 60
-    assert linger_seconds(load(scrape_interval="15s")) == 30
-    assert linger_seconds(load(scrape_interval="15s", linger="2m")) == 120
-    assert linger_seconds(load(linger="0")) == 0
-
-
 HOUR: dict[str, Any] = {"metrics_port": "0", "metrics_host": "127.0.0.1", "linger": "1h"}
 """With these settings a run that lingers by mistake exceeds the time limit of its test."""
 
@@ -200,6 +194,36 @@ def serve_run(
         if end is not None:
             raise end
     return lines
+
+
+def test_without_linger_the_metrics_are_served_until_the_next_scrape() -> None:
+    began = time.monotonic()
+    settings = load(metrics_port="0", metrics_host="127.0.0.1", scrape_interval="1h")
+    lines = serve_run(settings, result(), lambda url: threading.Thread(target=get, args=[url]).start(), None)
+    assert time.monotonic() - began < 60
+    assert lines[1] == "metrics: served for at most 7200 s, for a last scrape. Ctrl-C or SIGTERM ends this."
+
+
+def test_a_scrape_before_the_end_of_the_run_is_not_the_last_one() -> None:
+    settings = load(metrics_port="0", metrics_host="127.0.0.1", scrape_interval="200ms")
+    with serving(settings, lambda line: None) as metrics:
+        assert metrics is not None
+        metrics.progress(progress_of(result()))
+        metrics.scraped(time.monotonic())
+        ended = time.monotonic()
+    assert time.monotonic() - ended >= 0.4
+
+
+def test_a_run_that_nothing_scraped_for_two_intervals_does_not_linger() -> None:
+    settings = load(metrics_port="0", metrics_host="127.0.0.1", scrape_interval="50ms")
+    lines: list[str] = []
+    with serving(settings, lines.append) as metrics:
+        assert metrics is not None
+        metrics.progress(progress_of(result()))
+        began = time.monotonic()
+        while time.monotonic() - began < 0.1:
+            pass
+    assert len(lines) == 1
 
 
 @pytest.mark.needs("posix")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import socketserver
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -45,20 +46,31 @@ def registry_of(collector: Collector) -> CollectorRegistry:
 
 
 @contextmanager
-def serve(collector: Collector, host: str, port: int) -> Iterator[str]:
+def serve(
+    collector: Collector, host: str, port: int, scraped: Callable[[float], None] = lambda began: None
+) -> Iterator[str]:
     """Serve a collector's metrics. Yield their URL.
 
     Args:
         collector: What is served.
         host: Address to listen on. "" listens on all interfaces, with IPv6 if the system has it.
         port: Port to listen on. 0 picks a free one.
+        scraped: Called after each answer, with the time at which the request came (monotonic clock).
 
     Raises:
         SettingsError: The address is not available.
     """
-    handler = MetricsHandler.factory(registry_of(collector))
-    handler.timeout = CLIENT_SECONDS  # type: ignore[attr-defined]
-    server = _MetricsServer((host, port), handler, bind_and_activate=False)
+
+    class Handler(MetricsHandler):
+        registry = registry_of(collector)
+        timeout = CLIENT_SECONDS
+
+        def do_GET(self) -> None:  # noqa: N802 (the name that http.server calls)
+            began = time.monotonic()
+            super().do_GET()
+            scraped(began)
+
+    server = _MetricsServer((host, port), Handler, bind_and_activate=False)
     server.socket.close()
     try:
         server.socket = _listening(host, port)

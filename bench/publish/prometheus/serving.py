@@ -16,6 +16,9 @@ from bench.model.result import Result
 from bench.model.run_state import LiveProgress
 from bench.signals import interruptible
 
+POLL_SECONDS = 0.1
+"""Time between two looks for a scrape. `time.sleep` can be interrupted on all systems."""
+
 
 class RunMetrics:
     """The metrics of a run.
@@ -31,6 +34,8 @@ class RunMetrics:
         self.settings = settings
         self.collector = Metrics()
         self._say = say
+        self._began = time.monotonic()
+        self._last_scrape: float | None = None
 
     def progress(self, progress: LiveProgress) -> None:
         """Count what is new of all results under way."""
@@ -53,20 +58,35 @@ class RunMetrics:
         except (OSError, HTTPException) as error:
             self._say(f"warning: cannot push the metrics of {result.spec.label}: {error}. The result is kept.")
 
+    def scraped(self, began: float) -> None:
+        """Note that a scrape has been answered.
+
+        Args:
+            began: When it began, as a value of the monotonic clock.
+        """
+        self._last_scrape = began
+
     def linger(self) -> None:
-        """Wait for a last scrape if a run has ended. SIGINT or SIGTERM ends the wait."""
-        seconds = linger_seconds(self.settings)
+        """Keep serving if a run has ended: for `--linger`, or until the next scrape. SIGINT or SIGTERM ends the wait.
+
+        Without `--linger`, wait for at most two scrape intervals. If nothing scraped the run during that time, nothing
+        scrapes it.
+        """
+        ended = time.monotonic()
+        chosen = self.settings.linger
+        seconds = 2 * self.settings.scrape_interval if chosen is None else chosen
         if not self.collector.all_ended or not seconds or self.settings.metrics_port is None:
             return
+        if chosen is None and self._last_scrape is None and ended - self._began >= seconds:
+            return
         sys.stdout.flush()
+        extent = f"at most {seconds:g} s" if chosen is None else f"another {seconds:g} s"
         with suppress(Interrupted), interruptible():
-            self._say(f"metrics: served for another {seconds:g} s, for a last scrape. Ctrl-C or SIGTERM ends this.")
-            time.sleep(seconds)
-
-
-def linger_seconds(settings: RunSettings) -> float:
-    """Return how many seconds the metrics outlive the run: `--linger`, or twice the scrape interval."""
-    return 2 * settings.scrape_interval if settings.linger is None else settings.linger
+            self._say(f"metrics: served for {extent}, for a last scrape. Ctrl-C or SIGTERM ends this.")
+            while (left := ended + seconds - time.monotonic()) > 0:
+                if chosen is None and self._last_scrape is not None and self._last_scrape >= ended:
+                    break
+                time.sleep(min(left, POLL_SECONDS))
 
 
 @contextmanager
@@ -84,7 +104,9 @@ def serving(settings: RunSettings, say: Callable[[str], None]) -> Iterator[RunMe
     metrics = RunMetrics(settings, say)
     with ExitStack() as stack:
         if settings.metrics_port is not None:
-            url = stack.enter_context(serve(metrics.collector, settings.metrics_host, settings.metrics_port))
+            url = stack.enter_context(
+                serve(metrics.collector, settings.metrics_host, settings.metrics_port, metrics.scraped)
+            )
             say(f"metrics: {url}")
         try:
             yield metrics

@@ -6,11 +6,8 @@ Job that cannot change stay as they were when it was created. */}}
 {{- $scope := . -}}
 {{- $_ := set $scope "pool" (include "devbench.pool" . | fromYaml) -}}
 {{- if $scope.pool.enabled -}}
-{{- if and (gt (int $scope.pool.nodes) 1) (not $scope.pool.exclusiveNode) -}}
-{{- fail (printf "pools.%s.nodes is %d, so pools.%s.exclusiveNode must be true" .name (int $scope.pool.nodes) .name) -}}
-{{- end -}}
-{{- include "devbench.workers.check" $scope -}}
 {{- $_ = set $scope "backend" (include "devbench.backend" . | fromYaml) -}}
+{{- include "devbench.pool.check" $scope -}}
 {{- $_ = set $scope "place" (include "devbench.place" . | fromYaml) -}}
 {{- $_ = set $scope "image" (include "devbench.image" (dict "root" .root "backend" $scope.pool.backend "override" $scope.pool.image)) -}}
 {{- end -}}
@@ -28,17 +25,14 @@ run, the name of its Job or CronJob. Arguments: scope, of (an entry of devbench.
 {{- $_ = set $run "run" (include (.scheduled | ternary "devbench.run.schedule.name" "devbench.run.name") $run) -}}
 {{- end -}}
 
-{{/* The name of a Job. Empty values are left out of the hash, so that a new option of the chart starts no run.
-So are the expressions of the place: they name nodes to avoid, and a new version of the chart may know more of them.
-Arguments: the scope of a run. */}}
+{{/* The name of a Job. It identifies what the values ask for, not what this version of the chart makes of it: a preset with
+more GPU models or a new option starts no run. Arguments: the scope of a run. */}}
 {{- define "devbench.run.name" -}}
-{{- $measured := dict -}}
-{{- range $key, $value := .pool -}}
-{{- if and $value (not (has $key $.root.DevbenchFacts.unmeasured)) }}{{ $_ := set $measured $key $value }}{{ end -}}
-{{- end -}}
-{{- $place := omit .place "hourlyPrice" "expressions" -}}
-{{- $content := include "devbench.workload.content" . -}}
-{{- $all := list $measured $place .backend .image $content (int .root.Values.rerun) -}}
+{{- $facts := .root.DevbenchFacts -}}
+{{- $measured := .pool -}}
+{{- range $facts.unmeasured }}{{ $measured = omit $measured . }}{{ end -}}
+{{- $measured = include "devbench.changed" (dict "values" $measured "defaults" $facts.defaults.poolDefaults) -}}
+{{- $all := list $measured .image (include "devbench.workload.content" .) (int .root.Values.rerun) -}}
 {{- if .workers -}}
 {{ include "devbench.workers.name" (dict "scope" . "content" $all) }}
 {{- else -}}

@@ -92,27 +92,24 @@ hourlyPrice: {{ include "devbench.place.price" $scope }}
 {{- default 0 (default (and $priced (not .pool.spot) $listed.hourlyPrice) .pool.hourlyPrice) -}}
 {{- end -}}
 
-{{/* Affinity of a run. Node labels are an affinity too, because Kueue writes the nodeSelector. The user's affinity
-replaces the chart's, except for labels, GPU models and what several workers need. Arguments: the scope of a run. */}}
+{{/* Affinity of a run: the user's, and in each of its terms what the chart requires. Node labels are an affinity too,
+because Kueue writes the nodeSelector. Arguments: the scope of a run. */}}
 {{- define "devbench.run.affinity" -}}
+{{- $required := "requiredDuringSchedulingIgnoredDuringExecution" -}}
+{{- $affinity := deepCopy .pool.affinity -}}
+{{- $apart := list -}}
+{{- if .pool.exclusiveNode -}}
+{{- $selector := dict "matchExpressions" (list (dict "key" "devbench/pool" "operator" "Exists")) -}}
+{{- $apart = list (dict "topologyKey" "kubernetes.io/hostname" "namespaceSelector" dict "labelSelector" $selector) -}}
+{{- end -}}
+{{- if .workers }}{{ $apart = concat $apart (include "devbench.workers.apart" . | fromYamlArray) }}{{ end -}}
+{{- if $apart -}}
+{{- $others := default dict $affinity.podAntiAffinity -}}
+{{- $_ := set $affinity "podAntiAffinity" (set $others $required (concat (default list (index $others $required)) $apart)) -}}
+{{- end -}}
 {{- $labels := list -}}
 {{- range $key, $value := .place.labels }}{{ $labels = append $labels (dict "key" $key "operator" "In" "values" (list $value)) }}{{ end -}}
-{{- $required := "requiredDuringSchedulingIgnoredDuringExecution" -}}
-{{- $affinity := dict -}}
-{{- if .pool.affinity -}}
-{{- $affinity = deepCopy .pool.affinity -}}
-{{- else if .pool.exclusiveNode -}}
-{{- $selector := dict "matchExpressions" (list (dict "key" "devbench/pool" "operator" "Exists")) -}}
-{{- $term := dict "topologyKey" "kubernetes.io/hostname" "namespaceSelector" dict "labelSelector" $selector -}}
-{{- $_ := set $affinity "podAntiAffinity" (dict $required (list $term)) -}}
-{{- end -}}
-{{- if .workers -}}
-{{- $others := default dict $affinity.podAntiAffinity -}}
-{{- $terms := concat (default list (index $others $required)) (include "devbench.workers.apart" . | fromYamlArray) -}}
-{{- $_ := set $affinity "podAntiAffinity" (set $others $required $terms) -}}
-{{- end -}}
-{{- $always := concat $labels .place.products -}}
-{{- $expressions := .pool.affinity | empty | ternary (concat $always .place.expressions) $always -}}
+{{- $expressions := concat $labels .place.products .place.expressions -}}
 {{- $terms := list -}}
 {{- range dig "nodeAffinity" $required "nodeSelectorTerms" (list dict) $affinity -}}
 {{- $terms = append $terms (set . "matchExpressions" (concat (default list .matchExpressions) $expressions)) -}}

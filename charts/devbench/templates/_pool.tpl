@@ -15,6 +15,45 @@
 {{- toYaml $pool -}}
 {{- end -}}
 
+{{/* Whether there is a test pod: if the release starts runs that it can wait for. The argument is the root. */}}
+{{- define "devbench.tested" -}}
+{{- if and .Values.test.enabled .Values.runNow -}}
+{{- range $name, $_ := .Values.pools -}}
+{{- if (include "devbench.pool" (dict "root" $ "name" $name) | fromYaml).enabled }}true{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuse values that do not fit together. A run would fail or hang on its node. Arguments: root, name, pool, backend. */}}
+{{- define "devbench.pool.check" -}}
+{{- $nodes := int .pool.nodes -}}
+{{- $most := $nodes -}}
+{{- range .pool.workers }}{{ $most = max $most (int .) }}{{ end -}}
+{{- if and (gt $nodes 1) (not .pool.exclusiveNode) -}}
+{{- fail (printf "pools.%s.nodes is %d, so pools.%s.exclusiveNode must be true" .name $nodes .name) -}}
+{{- end -}}
+{{- if and (gt $nodes 1) .pool.workers -}}
+{{- fail (printf "pools.%s.nodes is %d, but a pool with workers uses as many nodes as workers. Remove pools.%s.nodes" .name $nodes .name) -}}
+{{- end -}}
+{{- if and (gt (int $most) 1) .backend.kernelCache .pool.kernelCache.size (not .pool.kernelCache.existingClaim) -}}
+{{- fail (printf "pools.%s.kernelCache.size creates a volume for one node, but the pool uses %d nodes at the same time. Name a claim with the access mode ReadWriteMany in pools.%s.kernelCache.existingClaim" .name (int $most) .name) -}}
+{{- end -}}
+{{- if .pool.workers -}}
+{{- range $name := .root.DevbenchFacts.notWithWorkers -}}
+{{- if index $.pool.settings $name }}{{ fail (printf "pools.%s has workers, so it cannot have the setting %s" $.name $name) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- range $name := .root.DevbenchFacts.onlyForScripts -}}
+{{- if index $.pool.settings $name -}}
+{{- range $workload := $.pool.workloads -}}
+{{- if not (hasKey $.root.Values.customWorkloads $workload) -}}
+{{- fail (printf "pools.%s has the setting %s, which only a script takes, but it measures the built-in workload %s" $.name $name $workload) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* What each index of a pool's Job measures, as JSON. Each workload comes once per node, one after the other, so that
 the nodes measure the same workload at the same time. Arguments: pool. */}}
 {{- define "devbench.pool.indexes" -}}

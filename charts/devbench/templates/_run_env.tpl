@@ -20,8 +20,12 @@
 {{- if .enabled }}
 - name: DEVBENCH_METRICS_PORT
   value: {{ int .port | quote }}
+- name: DEVBENCH_SCRAPE_INTERVAL
+  value: {{ int .podMonitor.intervalSeconds | quote }}
+{{- if hasKey . "lingerSeconds" }}
 - name: DEVBENCH_LINGER
-  value: {{ hasKey . "lingerSeconds" | ternary (int .lingerSeconds) (mul 2 (int .podMonitor.intervalSeconds)) | quote }}
+  value: {{ int .lingerSeconds | quote }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- if and .backend.gpu .pool.allowSharedGpu }}
@@ -64,14 +68,14 @@
 {{- end -}}
 
 {{/* The id of the run. bench/watcher/pod_status.py reads the same. Several workers are one run, which is that of index 0.
-Arguments: the scope of a run. */}}
+The schema of the values reserves these names. Arguments: the scope of a run. */}}
 {{- define "devbench.run.id" -}}
-- name: JOB_COMPLETION_INDEX
+- name: JOB_COMPLETION_INDEX # the name that Kubernetes gives it
   valueFrom: {fieldRef: {fieldPath: "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
-- name: JOB_NAME
+- name: DEVBENCH_JOB_NAME
   valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
-- name: JOB_UID
+- name: DEVBENCH_JOB_UID
   valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
 - name: DEVBENCH_RUN_ID
-  value: $(JOB_NAME).$(JOB_UID).{{ gt .workers 1 | ternary "0" "$(JOB_COMPLETION_INDEX)" }}
+  value: $(DEVBENCH_JOB_NAME).$(DEVBENCH_JOB_UID).{{ gt .workers 1 | ternary "0" "$(JOB_COMPLETION_INDEX)" }}
 {{- end -}}

@@ -35,6 +35,20 @@ null, and --reuse-values keeps the values of an older version of the chart. */}}
 {{- end -}}
 {{- end -}}
 
+{{/* The values that differ from their defaults, as JSON. Arguments: values, defaults. */}}
+{{- define "devbench.changed" -}}
+{{- $changed := dict -}}
+{{- range $key, $value := .values -}}
+{{- $default := index $.defaults $key -}}
+{{- if and (kindIs "map" $value) $default -}}
+{{- $value = include "devbench.changed" (dict "values" $value "defaults" $default) | fromJson -}}
+{{- $default = dict -}}
+{{- end -}}
+{{- if ne (toJson $value) (toJson $default) }}{{ $_ := set $changed $key $value }}{{ end -}}
+{{- end -}}
+{{- toJson $changed -}}
+{{- end -}}
+
 {{/* Refuse what would fail only later: on a node, or half-way through the installation. Arguments: root, facts. */}}
 {{- define "devbench.check" -}}
 {{- $values := .root.Values -}}
@@ -78,6 +92,6 @@ null, and --reuse-values keeps the values of an older version of the chart. */}}
 {{- define "devbench.settings.env" -}}
 {{- range $name, $value := .settings }}
 - name: {{ $.prefix }}{{ upper $name }}
-  value: {{ include "devbench.written" $value | quote }}
+  value: {{ kindIs "bool" $value | ternary (eq (toString $value) "true" | ternary "on" "off") (include "devbench.written" $value) | quote }}
 {{- end }}
 {{- end -}}

@@ -1,20 +1,6 @@
 {{/* What a run with `workers` needs besides. Several workers are the pods of one Indexed Job. Each has a stable name, and a
 node of its own. */}}
 
-{{/* Refuse what several workers cannot have. Arguments: a scope. */}}
-{{- define "devbench.workers.check" -}}
-{{- if .pool.workers -}}
-{{- if gt (int .pool.nodes) 1 -}}
-{{- fail (printf "pools.%s.nodes is %d, but a pool with workers uses as many nodes as workers. Remove pools.%s.nodes" .name (int .pool.nodes) .name) -}}
-{{- end -}}
-{{- $several := false -}}
-{{- range .pool.workers }}{{ if gt (int .) 1 }}{{ $several = true }}{{ end }}{{ end -}}
-{{- if and $several .pool.kernelCache.size (not .pool.kernelCache.existingClaim) -}}
-{{- fail (printf "pools.%s.kernelCache.size creates a volume for one node, but several workers are on several nodes. Name a claim with the access mode ReadWriteMany in pools.%s.kernelCache.existingClaim" .name .name) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
 {{/* The name of a run: at most 43 characters, because the names of its pods are longer by the replicated job of a JobSet,
 the index, and 6 characters. What is cut is part of the hash. Arguments: scope (of the run), content (to hash). */}}
 {{- define "devbench.workers.name" -}}
@@ -30,7 +16,7 @@ chooses. Arguments: the scope of a run. */}}
 - {{ .workers | quote }}
 {{- if gt .workers 1 }}
 {{- $hosts := list }}
-{{- range $index := until .workers }}{{ $hosts = append $hosts (printf "$(JOB_NAME)-%d.%s" $index $.run) }}{{ end }}
+{{- range $index := until .workers }}{{ $hosts = append $hosts (printf "$(DEVBENCH_JOB_NAME)-%d.%s" $index $.run) }}{{ end }}
 - --hosts
 - {{ join "," $hosts }}
 - --rendezvous-timeout # as long as the watcher waits for a node
