@@ -36,6 +36,7 @@ class Recorder:
         listeners: Functions that receive progress, in this order.
         explanation: What is explained so far. All further progress shows it.
         largest_part: The largest part so far, in an explanation. All further progress shows it.
+        cut_short: Number of the signal that ended the last wait for the hub, if the hub has not received everything.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Recorder:
         self.listeners: list[Listener] = []
         self.explanation: Explanation | None = None
         self.largest_part: LargestPart | None = None
+        self.cut_short: int | None = None
         self.new_id = ids.namer(settings.run_id)
         self._metrics = metrics
         self._warn = warn
@@ -117,6 +119,7 @@ class Recorder:
                 yield
             finally:
                 self._reporter = None
+        self.cut_short = reporter.cut_short
 
     def judge(self, results: Sequence[Result]) -> None:
         """Let the report of the run end as failed if one of the results failed."""

@@ -158,9 +158,7 @@ def _put_observed(connection: Connection, row: dict[str, Any], run: RunState) ->
     fails_later = (stored.state, run.state) == ("interrupted", "failed")
     if not ended or (last_message.observed and not fails_later):  # the run itself has sent nothing
         return None
-    end = last_message.model_copy(
-        update={"state": run.state, "reason": run.reason, "progress": None, "observed": True}
-    )
+    end = last_message.model_copy(update={"state": run.state, "reason": run.reason, "progress": None, "observed": True})
     number = max(stored.precedence + 1, row["precedence"])
     values = {**row, "started": stored.started, "precedence": number, "document": end.model_dump_json()}
     connection.execute(update(RUNS).where(same_id).values(values))
