@@ -103,6 +103,8 @@ class Recorder:
     def reporting(self, title: str) -> Iterator[None]:
         """Report a run to the hub, from its start to its end, if the settings name a hub.
 
+        A part of a run that is being reported, such as the explanation of a gate, is no run of its own.
+
         Args:
             title: A short description of the request.
 
@@ -110,7 +112,7 @@ class Recorder:
             SettingsError: The hub's token cannot be read.
             OutputError: The outbox cannot be written.
         """
-        if self.settings.hub is None:
+        if self.settings.hub is None or self._reporter is not None:
             yield
             return
         with reporting(self.settings, title, self.new_id, self._warn) as reporter:
