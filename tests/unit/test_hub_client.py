@@ -16,6 +16,7 @@ import pytest
 from bench.errors import DevbenchError
 from bench.publish.hub.client import Client, connect
 from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, UnknownToken
+from bench.publish.hub.token import token
 
 pytestmark = pytest.mark.once
 
@@ -160,3 +161,8 @@ def test_a_query_uses_the_proxy_of_the_environment_unless_the_hub_is_excepted(
     Client("http://hub.invalid:8080", None).get("/x")
     Client(server.url, None).get("/x")
     assert [path for path, _ in server.requests] == ["http://hub.invalid:8080/x", "/x"]
+
+
+def test_a_file_with_the_token_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\n", encoding="utf-8-sig")
+    assert token(tmp_path / "token") == "secret"
