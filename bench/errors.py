@@ -109,12 +109,13 @@ class Interrupted(DevbenchError):
         signum: Number of the signal. The exit code is 128 + signum, as in a shell.
         results: The results so far.
         document: The outcome, explanation or sweep so far. None if there is none.
+        message: What is left of the command, if it is not one that measures.
     """
 
-    def __init__(self, signum: int, results: Iterable[Any] = (), document: Any = None) -> None:
+    def __init__(self, signum: int, results: Iterable[Any] = (), document: Any = None, message: str = "") -> None:
         self.document = document
         self.signum = signum
         self.exit_code = 128 + signum
         self.results: Sequence[Any] = tuple(results)
-        message = "interrupted: the results so far were kept and marked as partial"
-        super().__init__(message if self.results else "interrupted before the first result")
+        kept = "interrupted: the results so far were kept and marked as partial"
+        super().__init__(message or (kept if self.results else "interrupted before the first result"))

@@ -35,4 +35,4 @@ def await_results(
     next_steps.show([next_steps.hub(address)])
 
 
-command = build(await_results, "await")
+command = build(await_results, "await", "interrupted: the Jobs go on")

@@ -90,10 +90,18 @@ def record(parameter: Any, ctx: Any) -> tuple[str, str]:
     return parameter.get_help_record(ctx)[0], parameter.help
 
 
-def build(function: Callable[..., None], name: str) -> Any:
-    """Return the command that calls a function and handles its errors."""
+def build(function: Callable[..., None], name: str, interrupted: str = "") -> Any:
+    """Return the command that calls a function and handles its errors.
+
+    Args:
+        function: What the command does. Its parameters are the arguments and options.
+        name: The command's name.
+        interrupted: The message after Ctrl-C. Default: that of a command that measures.
+    """
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, cls=Command, context_settings={"help_option_names": ["-h", "--help"]})(_guarded(function))
+    app.command(name, cls=Command, context_settings={"help_option_names": ["-h", "--help"]})(
+        _guarded(function, interrupted)
+    )
     return typer.main.get_command(app)
 
 
@@ -157,7 +165,7 @@ def say(text: str) -> None:
     announce(f"note: {text}")
 
 
-def _guarded(function: Callable[..., None]) -> Callable[..., None]:
+def _guarded(function: Callable[..., None], interrupted: str) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*args: Any, **options: Any) -> None:
         try:
@@ -165,7 +173,7 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
         except DevbenchError as error:
             _end(error)
         except KeyboardInterrupt:
-            _end(Interrupted(signal.SIGINT))
+            _end(Interrupted(signal.SIGINT, message=interrupted))
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:

@@ -62,6 +62,8 @@ def hub(
         raise UsageError(f"no file to {action}", f"Add one: devbench hub {action} hub.jsonl.gz")
     database = Database(settings.database)
     try:
+        if action == "export":
+            database.require_tables()  # an empty file would replace a good one
         database.upgrade()
         count = (exchange.export_to if action == "export" else exchange.import_from)(database, file)
     finally:
@@ -99,4 +101,8 @@ def _with_settings(function: Callable[..., None]) -> Callable[..., None]:
     return with_parameters(call, [*own, *options, config_parameter()])
 
 
-command = build(_with_settings(hub), "hub")
+command = build(
+    _with_settings(hub),
+    "hub",
+    "interrupted: an import keeps what it has stored, an export keeps the old file. Run the command again",
+)

@@ -66,7 +66,8 @@ def interrupted_early(interruption: Interrupted, message: str) -> Interrupted:
 def measure(settings: RunSettings, work: Callable[[Recorder], T], show: Callable[[T, Interrupted | None], int]) -> None:
     """Measure with progress on stderr, show the outcome, and end with an exit code.
 
-    Metrics are served until the outcome has been shown.
+    Metrics are served until the outcome has been shown. If a signal ended the last wait for the hub, the exit code says
+    so, unless the outcome has one of its own.
 
     Args:
         settings: The settings of the measurement.
@@ -92,4 +93,4 @@ def measure(settings: RunSettings, work: Callable[[Recorder], T], show: Callable
                     raise
                 interruption, document = error, error.document
         code = show(document, interruption)
-    end(code)
+    end(code or (Interrupted(recorder.cut_short).exit_code if recorder.cut_short else 0))

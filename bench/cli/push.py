@@ -56,4 +56,8 @@ def push(
     end(conclude({"push": {"hub": settings.hub, **outcomes}} if settings.json else None, failure))
 
 
-command = build(with_settings(push, ("hub", "hub_token_file", "json")), "push")
+command = build(
+    with_settings(push, ("hub", "hub_token_file", "json")),
+    "push",
+    "interrupted: the hub keeps what it has received. Push again to send the rest",
+)

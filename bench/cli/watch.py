@@ -69,4 +69,4 @@ def watch(
         loop.run(Server(namespace, server, account or ACCOUNT), selector, patience, send, health, end_scheduled)
 
 
-command = build(watch, "watch")
+command = build(watch, "watch", "interrupted: the watcher has ended")

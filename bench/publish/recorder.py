@@ -36,6 +36,7 @@ class Recorder:
         listeners: Functions that receive progress, in this order.
         explanation: What is explained so far. All further progress shows it.
         largest_part: The largest part so far, in an explanation. All further progress shows it.
+        cut_short: Number of the signal that ended the last wait for the hub, if the hub has not received everything.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Recorder:
         self.listeners: list[Listener] = []
         self.explanation: Explanation | None = None
         self.largest_part: LargestPart | None = None
+        self.cut_short: int | None = None
         self.new_id = ids.namer(settings.run_id)
         self._metrics = metrics
         self._warn = warn
@@ -101,6 +103,8 @@ class Recorder:
     def reporting(self, title: str) -> Iterator[None]:
         """Report a run to the hub, from its start to its end, if the settings name a hub.
 
+        A part of a run that is being reported, such as the explanation of a gate, is no run of its own.
+
         Args:
             title: A short description of the request.
 
@@ -108,7 +112,7 @@ class Recorder:
             SettingsError: The hub's token cannot be read.
             OutputError: The outbox cannot be written.
         """
-        if self.settings.hub is None:
+        if self.settings.hub is None or self._reporter is not None:
             yield
             return
         with reporting(self.settings, title, self.new_id, self._warn) as reporter:
@@ -117,6 +121,7 @@ class Recorder:
                 yield
             finally:
                 self._reporter = None
+        self.cut_short = reporter.cut_short
 
     def judge(self, results: Sequence[Result]) -> None:
         """Let the report of the run end as failed if one of the results failed."""

@@ -153,7 +153,7 @@ def _parsed(path: Path, content: bytes) -> Result:
 def _document(path: Path, content: bytes) -> Any:
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not a complete JSON document: {error}", ALTERED) from None
 
 
@@ -183,13 +183,24 @@ def files(folder: Path) -> list[Path]:
     """Return the files in a folder that should be results, by name.
 
     Raises:
-        DataError: The folder does not exist.
+        DataError: The folder does not exist or cannot be read.
     """
     if not folder.is_dir():
         raise DataError(f"folder {folder} does not exist", "`devbench run --output` writes results to a folder.")
-    with os.scandir(folder) as entries:  # it knows the files without a system call for each
-        names = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and entry.is_file()]
+    try:
+        with os.scandir(folder) as entries:  # it knows the files without a system call for each
+            names = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and _is_file(entry)]
+    except OSError as error:
+        raise DataError(f"cannot read folder {folder}: {error.strerror or error}") from None
     return [folder / name for name in sorted(names)]
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a file, or a link that cannot be followed. Reading the link says why."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
 
 
 def find(argument: str, folder: Path) -> list[Path]:

@@ -53,7 +53,7 @@ def index_entry(path: Path) -> IndexEntry:
     """
     with contextlib.suppress(OSError, ValueError, TypeError, LookupError), path.open("rb", buffering=0) as file:
         start = from_json(file.read(FIRST_LINES_BYTES).partition(REST)[0], allow_partial=True)
-        has_fields = isinstance(start, dict) and {"id", "created", "key", "fingerprint", "purpose"} <= start.keys()
+        has_fields = all(isinstance(start[name], str) for name in ("id", "created", "key", "fingerprint", "purpose"))
         if has_fields and _is_complete(file) and start["schema_version"] == SCHEMA_VERSION:
             created = datetime.fromisoformat(start["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
             return IndexEntry(path, start["id"], created, start["key"], start["fingerprint"], start["purpose"])

@@ -12,9 +12,9 @@ from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted
 from bench.publish.recorder import Recorder
 from bench.session import stopping
-from bench.signals import interruptible
 from bench.study import checkout
 from bench.study.explain import explain
+from bench.study.recorded import recorded, title_of
 from bench.study.run import run
 
 
@@ -30,22 +30,22 @@ def gate(
     if commits["base"] != tip and recorder is not None:
         recorder.tell(f"note: the base is {commits['base'][:12]}, where the current commit branched off {base}")
     checkout.require_clean(root)
-    with interruptible(), ExitStack() as stack:
+    title = f"gate {title_of([program], raced)}"
+    with recorded(raced, title, recorder) as record, ExitStack() as stack:
         files = [
             stack.enter_context(checkout.at(root, program, commit, name, settings.output))
             for name, commit in commits.items()
         ]
         checkout.require_syntax(files[0], f"the base ({base})")
         checkout.require_syntax(files[1], "the head")
-        results = run(files, raced, recorder, deadline=deadline).results
+        results = run(files, raced, record, deadline=deadline).results
         sides = [[result for result in results if result.spec.file == str(file.resolve())] for file in files]
         outcome = Outcome.of(pair(sides), settings.threshold)
         if explain_slower and any(comparison.verdict == "slower" for comparison in outcome.comparisons):
             try:
-                explain(str(files[1]), settings, recorder)
+                explain(str(files[1]), settings, record)
             except Interrupted as error:
                 raise Interrupted(error.signum, results, outcome) from None
             except DevbenchError as error:
-                if recorder is not None:
-                    recorder.tell(f"note: the head is not explained: {error.message}")
+                record.tell(f"note: the head is not explained: {error.message}")
     return outcome

@@ -47,14 +47,21 @@ def workers(job: Object) -> int:
     return int(job["metadata"].get("annotations", {}).get(WORKERS) or 0)
 
 
-def next_attempt(pod: Object | None, started: int) -> int:
-    """Return the number of the attempt that an index waits for.
+def reached(pod: Object) -> int:
+    """Return the number of the attempt that an index is at, by a pod that has started."""
+    return attempt_number(failures(pod) + 1, started=False) if is_evicted(pod) else attempt(pod, started=True)
+
+
+def next_attempt(pod: Object | None, latest: int) -> int:
+    """Return the number of the attempt that an index waits for. It is not lower than that of any earlier report.
 
     Args:
-        pod: the last pod of the index, which has ended. None if it is no longer there.
-        started: the number of the latest attempt that started, or 0.
+        pod: the last pod of the index. None if it is no longer there.
+        latest: the latest number that the index has reached, or 0.
     """
-    return attempt_number(failures(pod) + 1, started=False) if pod else max(attempt_number(0, started=False), started)
+    if pod is None:
+        return max(attempt_number(0, started=False), latest)
+    return max(reached(pod) if has_ended(pod) else attempt(pod, started=False), latest)
 
 
 def has_ended(pod: Object | None) -> bool:
@@ -84,8 +91,12 @@ def index_of(pod: Object) -> int:
 
 def ended_indexes(job: Object) -> set[int]:
     """Return the indexes of a Job that have ended."""
-    status = job.get("status", {})
-    return indexes(status.get("completedIndexes", "")) | indexes(status.get("failedIndexes", ""))
+    return indexes(job.get("status", {}).get("completedIndexes", "")) | failed_indexes(job)
+
+
+def failed_indexes(job: Object) -> set[int]:
+    """Return the indexes of a Job that have failed for good."""
+    return indexes(job.get("status", {}).get("failedIndexes", ""))
 
 
 def indexes(text: str) -> set[int]:

@@ -7,16 +7,13 @@ from datetime import datetime
 
 from bench.watcher.attempts import has_ended, uses_node
 from bench.watcher.prune import Object
-from bench.watcher.reasons import condition, container_ends, moment, text_of
+from bench.watcher.reasons import BUSY_NODE, condition, container_ends, moment, text_of
 
 ENDED = "devbench/ended"
 """Annotation of a Job that the watcher has ended: why."""
 
 MANUAL = "cronjob.kubernetes.io/instantiate"
 """Annotation of a Job that was created from a CronJob by hand. The CronJob does not wait for it."""
-
-BUSY_NODE = "anti-affinity"
-"""Part of the scheduler's message if a node fits, but another run uses it."""
 
 
 def overdue(job: Object, pods: Iterable[Object], now: datetime, patience: float) -> str:

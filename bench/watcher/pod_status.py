@@ -16,10 +16,10 @@ from bench.watcher.attempts import (
     attempt,
     attempt_number,
     ended_indexes,
+    failed_indexes,
     failures,
     has_ended,
     index_of,
-    indexes,
     is_evicted,
     next_attempt,
     order,
@@ -64,7 +64,7 @@ class JobView:
         latest: the pod of the latest attempt of each index.
         warnings: the newest warning event about each object, by the object's UID.
         now: the current time.
-        started: the number of the latest attempt that started, by index. Its pod may be gone.
+        started: the latest number that each index has reached, by index, if a pod of it started. The pod may be gone.
     """
 
     job: Object
@@ -72,6 +72,17 @@ class JobView:
     warnings: Mapping[str, Object]
     now: datetime
     started: Mapping[int, int]
+
+    @property
+    def failure(self) -> Object | None:
+        """The condition that the Job has failed as a whole, or None."""
+        status = self.job.get("status", {})
+        return condition(status, "Failed") or condition(status, "FailureTarget")
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the Job is suspended. Its pods are removed, and new ones are created when it is resumed."""
+        return bool(self.job["spec"].get("suspend")) and self.failure is None
 
     @property
     def failed_create(self) -> Object | None:
@@ -93,7 +104,7 @@ def job_reports(view: JobView, patience: float) -> list[RunReport]:
     found = [report for pod in view.latest.values() if (report := pod_report(view, pod))]
     reports = [with_patience(report, view.now, patience) for report in found]
     podless = [with_patience(report, view.now, patience) for report in podless_reports(view)]
-    podless += _queued_reports(view.job, view.latest, reports)
+    podless += _queued_reports(view, reports)
     # If a pod was evicted, the report about the next attempt replaces the report about the pod.
     by_id: dict[str, RunReport] = {}
     for report in (*reports, *podless):
@@ -127,11 +138,13 @@ def deleted_job_reports(
     reports = []
     for index in range(len(workloads(job))):
         pod = latest.get(index)
-        if index in ended or has_ended(pod):
+        if index in ended or (pod and has_ended(pod) and not is_evicted(pod)):
             continue
-        number = attempt(pod, started=True) if pod else max(attempt({}, started=False), (started or {}).get(index, 0))
-        report = report_of(job, index, number, "interrupted", reason, pod)
-        reports.append(report if pod else replace(report, since=now))
+        if pod and not has_ended(pod):
+            reports.append(report_of(job, index, attempt(pod, started=True), "interrupted", reason, pod))
+        else:
+            number = next_attempt(pod, (started or {}).get(index, 0))
+            reports.append(replace(report_of(job, index, number, "interrupted", reason, None), since=now))
     return reports
 
 
@@ -145,13 +158,15 @@ def pod_report(view: JobView, pod: Object) -> RunReport | None:
     job, status, index = view.job, pod.get("status", {}), index_of(pod)
     phase = status.get("phase")
     if phase == "Failed":
+        if _is_withdrawn(view, pod):
+            return None
         state, reason = end(pod)
-        if state == "interrupted" and index in indexes(job.get("status", {}).get("failedIndexes", "")):
+        if state == "interrupted" and index in failed_indexes(job):
             state, reason = "failed", f"{reason} (evicted {failures(pod) + 1} times)"
         return report_of(job, index, attempt(pod, started=True), state, reason, pod)
     if phase == "Pending":
         reason = pending_reason(status) or warning_reason(pod, view.warnings)
-        report = report_of(job, index, attempt(pod, started=False), "waiting", reason, pod)
+        report = report_of(job, index, next_attempt(pod, view.started.get(index, 0)), "waiting", reason, pod)
         if not reason and report.node and (view.now - report.since).total_seconds() > SLOW_START:
             report = replace(report, reason="Starting: the node is pulling the image or creating the container")
         return report if report.reason else None
@@ -164,24 +179,16 @@ def podless_reports(view: JobView) -> list[RunReport]:
     status = job.get("status", {})
     ended = ended_indexes(job)
     remaining = [index for index in range(len(workloads(job))) if index not in ended]
-    failed = condition(status, "Failed") or condition(status, "FailureTarget")
-    if failed:
-        ended_because = job["metadata"].get("annotations", {}).get(overdue.ENDED)
-        why = f"{ENDED}: {ended_because}" if ended_because else text_of(failed)
-        last_pods = {index: latest.get(index) for index in remaining}
-        return [
-            report_of(job, index, attempt(pod or {}, started=True), "failed", why, pod)
-            for index, pod in last_pods.items()
-            if not has_ended(pod)
-        ]
-    without_pod = [index for index in remaining if index not in latest or is_evicted(latest[index])]
+    if view.failure:
+        return [report for index in remaining if (report := _failed_with_job(view, index, view.failure))]
+    without_pod = [index for index in remaining if index not in latest or _is_replaced(view, latest[index])]
     since = _needed_since(job, latest.values())
     reason = ""
-    if job["spec"].get("suspend"):
+    if view.suspended:
         labels = job["metadata"].get("labels", {})
         queue = next((labels[name] for name in QUEUES if name in labels), None)
         reason = f"Suspended: held by queue {queue}" if queue else "Suspended: spec.suspend is true"
-        since = max(since, moment((condition(status, "Suspended") or {}).get("lastTransitionTime")) or since)
+        since = moment((condition(status, "Suspended") or {}).get("lastTransitionTime")) or since
     elif all(has_ended(pod) for pod in latest.values()):
         event = view.failed_create
         if event is not None:
@@ -197,13 +204,51 @@ def podless_reports(view: JobView) -> list[RunReport]:
     ]  # fmt: skip
 
 
-def _queued_reports(job: Object, latest: Mapping[int, Object], reports: Iterable[RunReport]) -> list[RunReport]:
+def failed_since(job: Object, reports: Iterable[RunReport]) -> list[RunReport]:
+    """Return which of the last reports about interrupted runs are out of date, because their index has failed since.
+
+    The pod of such a run may be gone before the Job says that it replaces no more pods.
+    """
+    failed = failed_indexes(job)
+    return [
+        replace(report, state="failed", reason=f"{report.reason} (evicted too often)")
+        for report in reports
+        if report.state == "interrupted" and int(report.id.rpartition(".")[2]) in failed
+    ]
+
+
+def _failed_with_job(view: JobView, index: int, failure: Object) -> RunReport | None:
+    """Return the report about an index that had not ended when its Job failed. None if its pod says why it ended."""
+    job, pod = view.job, view.latest.get(index)
+    if pod and has_ended(pod) and not is_evicted(pod):
+        return None
+    ended_because = job["metadata"].get("annotations", {}).get(overdue.ENDED)
+    why = f"{ENDED}: {ended_because}" if ended_because else text_of(failure)
+    latest = view.started.get(index, 0)
+    if pod and not has_ended(pod):
+        return report_of(job, index, attempt(pod, started=True), "failed", why, pod)
+    report = report_of(job, index, max(attempt({}, started=True), next_attempt(pod, latest)), "failed", why, None)
+    return replace(report, since=moment(failure.get("lastTransitionTime")) or report.since)
+
+
+def _is_withdrawn(view: JobView, pod: Object) -> bool:
+    """Return whether a failed pod was removed because its Job was suspended, such as by Kueue for another Job."""
+    removed = bool(pod["metadata"].get("deletionTimestamp"))
+    return view.suspended and removed and index_of(pod) not in failed_indexes(view.job)
+
+
+def _is_replaced(view: JobView, pod: Object) -> bool:
+    """Return whether another pod is to replace this one, which has ended."""
+    return is_evicted(pod) or (pod.get("status", {}).get("phase") == "Failed" and _is_withdrawn(view, pod))
+
+
+def _queued_reports(view: JobView, reports: Iterable[RunReport]) -> list[RunReport]:
     """Return reports about indexes that have no pod yet, because a Job runs only some of its pods at a time.
 
     If the first active pod waits too long for a node, the runs behind it count as failed too.
     """
-    status, names = job.get("status", {}), workloads(job)
-    if job["spec"].get("suspend") or condition(status, "Failed") or condition(status, "FailureTarget"):
+    job, latest, names = view.job, view.latest, workloads(view.job)
+    if view.suspended or view.failure:
         return []
     active = [index for index, pod in latest.items() if not has_ended(pod)]
     if not active or active[0] >= len(names):

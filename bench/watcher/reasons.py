@@ -15,6 +15,9 @@ POOL = "devbench/pool"
 STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons of waiting containers that explain nothing. An event may explain more."""
 
+BUSY_NODE = "anti-affinity"
+"""Part of the scheduler's message if a node fits, but another run uses it."""
+
 
 def end(pod: Object) -> tuple[PodState, str]:
     """Return how a failed pod ended, and why: by its disruption, or else its own status, or else its containers."""

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from bench.watcher.attempts import run_id, workloads
 from bench.watcher.prune import Object
-from bench.watcher.reasons import PodState, moment, pool_of
+from bench.watcher.reasons import BUSY_NODE, PodState, moment, pool_of
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,21 @@ class RunReport:
     since: datetime
 
 
-def with_patience(report: RunReport, now: datetime, patience: float) -> RunReport:
-    """Return a report that says "failed" if the run waited too long for a node. A suspended run may wait forever.
+def with_patience(report: RunReport, now: datetime, patience: float, own_node: bool = False) -> RunReport:
+    """Return a report that says "failed" if the run waited too long for a node.
 
-    If the run's pod starts later, the pod's own reports win.
+    A run may wait forever if it is suspended or if another run uses the node. If the run's pod starts later, the pod's
+    own reports win.
 
     Args:
         report: the report so far.
         now: the current time.
         patience: seconds that a run may wait for a node before it counts as failed.
+        own_node: whether the node that is in use may be in use by the run's own workers.
     """
     waited = (now - report.since).total_seconds()
-    suspended = report.reason.startswith("Suspended")
-    if report.state == "waiting" and report.node is None and waited > patience and not suspended:
+    may_wait = report.reason.startswith("Suspended") or (BUSY_NODE in report.reason and not own_node)
+    if report.state == "waiting" and report.node is None and waited > patience and not may_wait:
         return replace(report, state="failed", reason=f"{report.reason} (waited {waited:.0f} s for a node)")
     return report
 

@@ -9,9 +9,9 @@ from datetime import datetime, timezone
 from bench.model.run_state import TITLE, Progress, RunState
 from bench.version import __version__
 from bench.watcher.api import Change
-from bench.watcher.attempts import attempt, index_of, workers
+from bench.watcher.attempts import index_of, reached, workers
 from bench.watcher.overdue import overdue
-from bench.watcher.pod_status import ENDED, JOB, QUEUED, JobView, deleted_job_reports, latest_pods
+from bench.watcher.pod_status import ENDED, JOB, QUEUED, JobView, deleted_job_reports, failed_since, latest_pods
 from bench.watcher.pool_queue import PoolQueues
 from bench.watcher.prune import Object
 from bench.watcher.reasons import event_time
@@ -105,6 +105,8 @@ class Watcher:
         reports = run_reports(view, self.patience, queues.of(job))
         if workers(job) > 1 and not reports:
             current.clear()  # no worker is missing any more
+        told = {report.id for report in reports}
+        reports += failed_since(job, (report for run, (report, _) in before.items() if run not in told))
         for report in reports:
             last_report, sent_at = before.get(report.id, (None, 0.0))
             due = report.state == "waiting" and now - sent_at >= _heartbeat(report)
@@ -147,7 +149,8 @@ class Watcher:
             uid, job = pod["metadata"]["uid"], pod["metadata"].get("labels", {}).get(JOB, "")
             self._changed.add(job)
             if pod.get("status", {}).get("phase") not in (None, "Pending"):
-                self.started.setdefault(job, {})[index_of(pod)] = attempt(pod, started=True)
+                started, index = self.started.setdefault(job, {}), index_of(pod)
+                started[index] = max(started.get(index, 0), reached(pod))
             if change.action == "DELETED":
                 self.pods.get(job, {}).pop(uid, None)
                 self.warnings.pop(uid, None)
@@ -205,9 +208,9 @@ def run_state(report: RunReport) -> RunState:
 
 
 def _is_repeated(last: RunReport, report: RunReport) -> bool:
-    """Return whether a report says the same as the last one. The reason of an ended run does not matter."""
-    same = (last.attempt, last.state, last.node) == (report.attempt, report.state, report.node)
-    return same and (report.state != "waiting" or last.reason == report.reason)
+    """Return whether a report says the same as the last one. Reason and node of an ended run do not matter."""
+    same = (last.attempt, last.state) == (report.attempt, report.state)
+    return same and (report.state != "waiting" or (last.reason, last.node) == (report.reason, report.node))
 
 
 def _is_queued(report: RunReport) -> bool:

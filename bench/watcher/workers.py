@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bench.watcher.attempts import attempt, ended_indexes, has_ended, workers
+from bench.watcher.attempts import attempt, ended_indexes, has_ended, next_attempt, workers
 from bench.watcher.pod_status import QUEUED, JobView, job_reports, pod_report, podless_reports
 from bench.watcher.pool_queue import Wait
 from bench.watcher.prune import Object
@@ -41,6 +41,8 @@ def _several(view: JobView) -> list[RunReport]:
     first = latest.get(0)
     if 0 in ended_indexes(view.job) or (first and first.get("status", {}).get("phase") == "Succeeded"):
         return []
+    if view.suspended:
+        return podless_reports(replace(view, latest={}))
     problems = {index: report for index in sorted(latest) if (report := pod_report(view, latest[index]))}
     if first is None or has_ended(first):
         failed = [index for index, report in problems.items() if report.state != "waiting"]
@@ -75,7 +77,7 @@ def _waiting(view: JobView, problems: Mapping[int, RunReport]) -> list[RunReport
     alike = [index for index in sorted(reasons) if (nodes[index], reasons[index]) == (nodes[worst], reasons[worst])]
     first = latest.get(0)
     runs = first is not None and first["status"].get("phase") == "Running"
-    number = attempt(first or {}, started=runs)
+    number = attempt(first, started=True) if first and runs else next_attempt(first, view.started.get(0, 0))
     reason = f"Waiting for {_names(alike)}: {reasons[worst]}"
     report = report_of(job, 0, number, "waiting", reason, first)
     return [replace(report, node=nodes[worst] if not runs else report.node)]
@@ -98,7 +100,7 @@ def _after_others(report: RunReport, placed: bool, now: datetime, patience: floa
             return replace(report, reason=f"{QUEUED}: behind {wait.behind}")
         if wait.since:
             report = replace(report, since=max(report.since, wait.since))
-    patient = with_patience(report, now, patience)
+    patient = with_patience(report, now, patience, own_node=placed)
     never = patient.reason.replace("Waiting for ", "", 1).replace(": ", " never came: ", 1)
     is_group = patient.state == "failed" and patient.reason.startswith("Waiting for ")
     return replace(patient, reason=never) if is_group else patient

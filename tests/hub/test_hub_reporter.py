@@ -140,20 +140,23 @@ def test_a_folder_of_results_may_have_any_name(hub: RunningHub, tmp_path: Path, 
 
 
 @pytest.mark.usefixtures("valid_token")
-def test_a_signal_during_the_last_delivery_ends_the_run_and_the_rest_stays_in_the_outbox(
+def test_a_signal_during_the_last_delivery_keeps_the_outcome_and_the_rest_stays_in_the_outbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*arguments: Any) -> str:
         raise Interrupted(15)
 
-    def run() -> None:
-        with reporting(tmp_path, address, []) as recorder:
+    def run() -> str:
+        with reporting(tmp_path, address, warnings) as recorder:
+            recorders.append(recorder)
             saved.append(recorder.save(measured("1", [0.1], status="partial", stop=None)))
             monkeypatch.setattr(Client, "put", interrupted)  # a signal during the wait before the next attempt
+        return "outcome"
 
-    address, saved = unreachable_address(), list[Path]()
-    with pytest.raises(Interrupted):
-        run()
+    address, saved, recorders, warnings = unreachable_address(), list[Path](), list[Recorder](), list[str]()
+    assert run() == "outcome"
+    assert recorders[0].cut_short == 15
+    assert "2 documents have not been sent." in warnings[-1]
     assert saved[0] in [entry.path for entry in Outbox(tmp_path, address).pending()]
 
 

@@ -112,6 +112,23 @@ def test_the_watcher_does_not_replace_the_end_that_a_run_reported(hub: RunningHu
     assert send(hub, run("i", state="running", attempt=2, started=started)) == "updated"
 
 
+@pytest.mark.parametrize("own_start", [STARTED + timedelta(seconds=5), None], ids=["that reported itself", "silent"])
+def test_an_interrupted_run_that_nothing_starts_again_fails(hub: RunningHub, own_start: datetime | None) -> None:
+    if own_start:
+        send(hub, run(started=own_start))
+    evicted = {"observed": True, "reason": "Evicted"}
+    send(hub, run(state="interrupted", **evicted))
+    assert send(hub, run(state="failed", **evicted)) == "updated"
+    assert send(hub, run(state="interrupted", **evicted)) == "superseded"
+    assert state_and_attempt(hub) == ("failed", 1)
+
+
+def test_a_run_that_has_finished_is_not_waiting_again(hub: RunningHub) -> None:
+    send(hub, run(state="finished"))
+    assert send(hub, run(observed=True, started=STARTED + timedelta(minutes=1))) == "superseded"
+    assert state_and_attempt(hub) == ("finished", 1)
+
+
 def test_pages_of_runs_start_with_the_running_ones(hub: RunningHub) -> None:
     for number in range(5):
         send(hub, run(f"r{number}", state="running" if number in (1, 3) else "finished"))

@@ -29,6 +29,7 @@ from bench.errors import DevbenchError, Interrupted
 from bench.model.check import Check
 from bench.model.failure import Failure
 from bench.model.result import Result, Summary
+from bench.publish.recorder import Recorder
 from bench.render.text import entry
 from bench.study import budget, sweep
 
@@ -381,6 +382,18 @@ def test_run_with_json_prints_one_document_with_the_complete_results(monkeypatch
     assert command.exit_code == 1
     assert list(document) == ["results", "comparisons", "matrices"]
     assert [Result.model_validate(fields).id for fields in document["results"]] == ["a", "b"]
+
+
+def test_a_signal_in_the_last_wait_for_the_hub_keeps_the_outcome_and_is_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def measured(*_: Any, recorder: Recorder, **__: Any) -> Outcome:
+        recorder.cut_short = 15
+        return Outcome.of(pair_groups([result()]), 0.02)
+
+    monkeypatch.setattr(api, "run", measured)
+    command = CliRunner().invoke(app, ["run", "cifar"])
+    assert (command.exit_code, "18.40 ± 0.37 ms" in command.stdout) == (143, True)
 
 
 @pytest.mark.parametrize("signum", [2, 15])

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from git_repository import GitRepository
 from typer.testing import CliRunner
 
 from bench.cli.app import app
-from bench.config.settings import RunSettings
+from bench.config.settings import RunSettings, load
 from bench.errors import UsageError
 from bench.machine import git_worktree
+from bench.publish.recorder import Recorder
 from bench.render.sentences import gate as gate_text
 from bench.session.script_folder import ScriptFolder
-from bench.study import checkout
+from bench.study import checkout, gate
 from bench.study.plan import spec_of_settings
 
 pytestmark = pytest.mark.once
@@ -199,6 +203,34 @@ def test_the_time_limit_holds_for_the_whole_gate(repository: GitRepository, monk
         assert "it is not run" in refusal("sub/train.py", "--base", "HEAD~1", *options)
         assert given["max_time"] == seconds
         assert seconds - 30 < given["seconds"] < seconds  # the checkouts take a part of it
+
+
+def test_a_gate_that_explains_the_head_is_one_run_at_the_hub(
+    repository: GitRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[str] = []
+
+    @contextmanager
+    def reporting(settings: RunSettings, title: str, *_: object) -> Iterator[SimpleNamespace]:
+        reported.append(title)
+        yield SimpleNamespace(cut_short=None)
+
+    def run(files: object, settings: RunSettings, recorder: Recorder, deadline: float) -> SimpleNamespace:
+        with recorder.reporting("run"):
+            return SimpleNamespace(results=[])
+
+    def explain(program: str, settings: RunSettings, recorder: Recorder) -> None:
+        with recorder.reporting("explain"):
+            reported.append(recorder.new_id())
+
+    slower = SimpleNamespace(comparisons=[SimpleNamespace(verdict="slower")])
+    monkeypatch.setattr("bench.publish.recorder.reporting", reporting)
+    monkeypatch.setattr(gate, "run", run)
+    monkeypatch.setattr(gate, "explain", explain)
+    monkeypatch.setattr(gate, "Outcome", SimpleNamespace(of=lambda *_: slower))
+    settings = load(hub="http://hub.example", run_id="r", output=repository.folder.parent / "results")
+    assert gate.gate(Path("sub/train.py"), "HEAD~1", settings, explain_slower=True) == slower
+    assert reported == ["gate train.py", "r-001"]
 
 
 def test_the_summary_gives_the_false_alarms_of_the_published_runs() -> None:

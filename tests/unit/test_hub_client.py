@@ -16,6 +16,7 @@ import pytest
 from bench.errors import DevbenchError
 from bench.publish.hub.client import Client, connect
 from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, UnknownToken
+from bench.publish.hub.token import token
 
 pytestmark = pytest.mark.once
 
@@ -34,6 +35,9 @@ class _Recorder(BaseHTTPRequestHandler):
             self.send_header("Location", "/elsewhere")
         self.end_headers()
         self.wfile.write(body)
+
+    def do_PUT(self) -> None:
+        self.do_GET()
 
     def log_message(self, *_: Any) -> None:
         """Print nothing."""
@@ -160,3 +164,15 @@ def test_a_query_uses_the_proxy_of_the_environment_unless_the_hub_is_excepted(
     Client("http://hub.invalid:8080", None).get("/x")
     Client(server.url, None).get("/x")
     assert [path for path, _ in server.requests] == ["http://hub.invalid:8080/x", "/x"]
+
+
+def test_a_file_with_the_token_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\n", encoding="utf-8-sig")
+    assert token(tmp_path / "token") == "secret"
+
+
+def test_a_document_whose_file_name_is_no_text_is_refused_by_the_hub_and_not_by_an_error(server: Responder) -> None:
+    server.responses = [(422, b"{}")]
+    with pytest.raises(HubRefused):
+        Client(server.url, None).put("explanations", "a\udcff", b"{}")
+    assert server.requests == [("/api/v1/explanations/a%ED%B3%BF", None)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from test_watcher_pod_status import CREATED, UNSCHEDULABLE, container, job, pod
+from test_watcher_pod_status import CREATED, UID, UNSCHEDULABLE, container, job, pod
 
 from bench.errors import DevbenchError
 from bench.model.run_state import RunState
@@ -100,6 +101,52 @@ def test_a_suspended_run_that_had_started_is_reported_again() -> None:
     loop.update(Change("Job", "SET", (job(spec={"suspend": True}),)))
     first, second = reports(loop, NOW + 1)
     assert (first.attempt, second.attempt) == (101, 100)
+
+
+def test_a_run_that_a_queue_preempts_waits_again_and_has_not_failed() -> None:
+    ended = pod(phase="Failed", node="n", containerStatuses=container(terminated={"reason": "Error", "exitCode": 143}))
+    ended["metadata"]["deletionTimestamp"] = "2026-11-22T05:10:00Z"
+    since = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-11-22T05:10:00Z"}
+    suspended = job(spec={"suspend": True}, status={"conditions": [since], "completedIndexes": "1"})
+    loop = watcher(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
+    reports(loop)
+    loop.update(Change("Job", "SET", (suspended,)))
+    loop.update(Change("Pod", "SET", (ended,)))
+    (state,) = reports(loop, NOW + 1)
+    assert (state.state, state.attempt, state.started) == ("running", 101, CREATED + timedelta(minutes=10))
+    assert state.progress is not None
+    assert state.progress.note == "Suspended: spec.suspend is true"
+    loop.update(Change("Pod", "DELETED", (ended,)))
+    assert reports(loop, NOW + 2) == []
+    # Kubernetes may count the removed pod as no failure. Then the next pod has the same number.
+    loop.update(Change("Job", "SET", (job(status={"completedIndexes": "1"}),)))
+    loop.update(Change("Pod", "SET", (WAITING,)))
+    (state,) = reports(loop, NOW + 3)
+    assert (state.state, state.attempt) == ("running", 101)
+
+
+def test_a_run_that_was_evicted_too_often_has_failed_even_if_its_pod_is_gone() -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    evicted = pod(evictions=5, phase="Failed", node="n", conditions=[target])
+    loop = watcher(Change("Pod", "LIST", (evicted,)))
+    assert [state.state for state in reports(loop)] == ["interrupted"]
+    loop.update(Change("Pod", "DELETED", (evicted,)))
+    loop.update(Change("Job", "SET", (job(status={"failedIndexes": "0"}),)))
+    (state,) = reports(loop, NOW + 1)
+    assert (state.state, state.attempt) == ("failed", 151)
+    assert state.reason == "PreemptionByScheduler (evicted too often)"
+    assert reports(loop, NOW + HEARTBEAT) == []
+
+
+def test_an_evicted_run_that_waits_keeps_its_attempt_when_its_pod_is_gone() -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    evicted = pod(phase="Failed", node="n", conditions=[target])
+    quota = {"metadata": {}, "type": "Warning", "reason": "FailedCreate", "lastTimestamp": "2026-11-22T05:20:00Z",
+             "involvedObject": {"kind": "Job", "uid": UID}}  # fmt: skip
+    loop = watcher(Change("Pod", "LIST", (evicted,)), Change("Event", "SET", (quota,)))
+    assert [state.attempt for state in reports(loop) if state.title == "cifar"] == [110]
+    loop.update(Change("Pod", "DELETED", (evicted,)))
+    assert [state.attempt for state in reports(loop, NOW + HEARTBEAT) if state.title == "cifar"] == [110]
 
 
 def test_only_warnings_about_known_objects_and_a_limited_number_of_others_are_kept() -> None:

@@ -194,6 +194,12 @@ def test_a_run_that_waits_too_long_for_a_node_has_failed_and_may_still_start() -
     assert second.attempt < attempt(unscheduled, started=True), "the pod's own reports must win"
 
 
+def test_a_run_may_wait_forever_for_a_node_that_another_run_uses() -> None:
+    busy = {**UNSCHEDULABLE, "message": "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules."}
+    waiting = reports(pod(phase="Pending", conditions=[busy]), queued=True, after=7200)
+    assert [report.state for report in waiting] == ["waiting", "waiting"]
+
+
 def test_a_pod_with_a_node_may_pull_its_image_for_long() -> None:
     pulling = pod(phase="Pending", node="n", containerStatuses=container(waiting={"reason": "ErrImagePull"}))
     (report,) = reports(pulling, after=600)
@@ -273,6 +279,25 @@ def test_a_run_that_was_evicted_too_often_has_failed() -> None:
     assert [report.state for report in reports(last)] == ["interrupted"]
     (report,) = reports(last, of=job(status={"failedIndexes": "0"}))
     assert (report.state, report.reason) == ("failed", "PreemptionByScheduler (evicted 4 times)")
+
+
+def test_a_job_that_fails_before_it_replaces_an_evicted_pod_fails_its_run() -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    evicted = pod(phase="Failed", node="n", conditions=[target])
+    deadline = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded",
+                "lastTransitionTime": "2026-11-22T05:30:00Z"}  # fmt: skip
+    failed = job(status={"conditions": [deadline], "completedIndexes": "1"})
+    for pods in ((evicted,), ()):  # the pod may be gone
+        (report,) = reports(*pods, of=failed, started={0: 110})
+        assert (report.state, report.reason, report.attempt) == ("failed", "DeadlineExceeded", 110)
+        assert report.since == CREATED + timedelta(minutes=30), "later than what the hub knows of this attempt"
+
+
+def test_deleting_a_job_interrupts_a_run_that_waits_for_its_next_pod() -> None:
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    evicted = pod(phase="Failed", node="n", conditions=[target])
+    (report,) = deleted_job_reports(job(status={"completedIndexes": "1"}), [evicted], NOW)
+    assert (report.state, report.attempt, report.since) == ("interrupted", 110, NOW)
 
 
 def test_the_runs_behind_an_unschedulable_one_are_reported_and_fail_with_it() -> None:

@@ -108,6 +108,20 @@ def test_a_job_that_a_queue_holds_is_one_waiting_run(label: str) -> None:
     assert (report.state, report.reason) == ("waiting", "Suspended: held by queue benchmarks")
 
 
+def test_workers_that_a_queue_preempts_wait_again_and_have_not_failed() -> None:
+    of = scaling(spec={"suspend": True})
+    (report,) = reports(killed(0, second=30), killed(1, second=30), of=of, started={0: 101})
+    assert (report.state, report.reason, report.attempt) == ("waiting", "Suspended: spec.suspend is true", 101)
+
+
+def test_workers_may_wait_forever_for_nodes_of_another_run_but_not_for_their_own() -> None:
+    busy = {**UNSCHEDULABLE, "message": "3 node(s) didn't match pod anti-affinity rules."}
+    pending = [worker(index, phase="Pending", conditions=[busy]) for index in range(4)]
+    assert [report.state for report in reports(*pending, after=3600)] == ["waiting"]
+    placed = worker(0, phase="Pending", node="n")
+    assert [report.state for report in reports(placed, *pending[1:], after=3600)] == ["failed"]
+
+
 def test_a_job_past_its_deadline_fails_a_run_that_has_not_started() -> None:
     late = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "active too long"}
     (report,) = reports(of=scaling(status={"conditions": [late]}))

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from bench.errors import DataError, UsageError
@@ -116,6 +116,21 @@ class Database:
         else:
             for (_, result), outcome in zip(batch, outcomes, strict=True):
                 result.set_result(outcome)
+
+    def require_tables(self) -> None:
+        """Check that the database has the tables of a hub. Make nothing.
+
+        Raises:
+            UsageError: it has none, or cannot be read.
+        """
+        path = _path(self.engine.url)
+        try:
+            found = not (self.sqlite and path and not path.exists()) and inspect(self.engine).has_table("results")
+        except DBAPIError as error:
+            raise cannot_use(self, error) from None
+        if not found:
+            name = self.engine.url.render_as_string()
+            raise UsageError(f"{name} is not the database of a hub", "Name the database of the hub with --database.")
 
     def upgrade(self) -> None:
         """Create or migrate the tables, once even if several hubs start at the same time.

@@ -8,7 +8,6 @@ end.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import zlib
@@ -28,6 +27,7 @@ from bench.hub.db.stored_runs import with_short_title
 from bench.hub.db.tables import DELETED, EXPLANATIONS, RESULTS, RUNS
 from bench.hub.problems import Problem
 from bench.render import numbers
+from bench.store import atomic
 from bench.version import __version__
 
 FORMAT = 1
@@ -86,20 +86,18 @@ def export_to(database: Database, file: Path) -> int:
         OutputError: the file cannot be written.
         UsageError: the database cannot be read.
     """
-    temporary = file.with_name(f".{file.name}.tmp")
     count = 0
     try:
-        try:
-            with _open(temporary, "wt", file.suffix) as stream, database.read() as connection:
-                stream.write(_line({FORMAT_KEY: FORMAT, "devbench": __version__}))
-                for entry in _entries(connection):
-                    stream.write(_line(entry))
-                    count += 1
-                stream.write(_line({"end": count}))
-            temporary.replace(file)
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with (
+            atomic.replacement(file) as temporary,
+            _open(temporary, "wt", file.suffix) as stream,
+            database.read() as connection,
+        ):
+            stream.write(_line({FORMAT_KEY: FORMAT, "devbench": __version__}))
+            for entry in _entries(connection):
+                stream.write(_line(entry))
+                count += 1
+            stream.write(_line({"end": count}))
     except OSError as error:
         raise OutputError(f"cannot write {file}: {error.strerror or error}", "Choose another file.") from None
     except SQLAlchemyError as error:

@@ -9,7 +9,8 @@ states with the same number, the one that arrives last counts, unless a complete
   partial results, the one with more processes counts, and of those the one that says why it stopped.
 - Of a run's states, the later attempt counts. Within an attempt, the state that started later counts: a stopped pod
   that is started again starts later. Of states that started at the same time, the final one counts. If
-  the watcher saw an interruption, the run's own report that it finished or failed still replaces it.
+  the watcher saw an interruption, the run's own report that it finished or failed still replaces it, and so does the
+  watcher's that it failed for good.
 """
 
 from __future__ import annotations

@@ -122,8 +122,8 @@ def _put_run(connection: Connection, row: dict[str, Any], run: RunState, importe
     if _insert(connection, RUNS, row):
         return "created"
     ended = run.state != "running"
-    if ended and run.observed and _end_observed(connection, row, run):
-        return "updated"
+    if run.observed and (outcome := _put_observed(connection, row, run)):
+        return outcome
     same_id = RUNS.c.id == row["id"]
     replaced = RUNS.c.precedence < row["precedence"]
     same_rank = RUNS.c.precedence == row["precedence"]
@@ -137,29 +137,32 @@ def _put_run(connection: Connection, row: dict[str, Any], run: RunState, importe
     return "same" if stored.document == row["document"] else "superseded"
 
 
-def _end_observed(connection: Connection, row: dict[str, Any], run: RunState) -> bool:
-    """End a run that the watcher saw end, even if the run's own last message started later.
+def _put_observed(connection: Connection, row: dict[str, Any], run: RunState) -> WriteOutcome | None:
+    """Store the end of a run that the watcher saw end, even if the run's own last message started later.
 
     A pod that is killed for memory cannot send its end. A pod that is past its deadline reports only that it was
-    interrupted. If the run itself reported that it finished or failed, its message stays.
+    interrupted. A run that was interrupted fails later if nothing starts it again. If the attempt has finished, or has
+    failed before, the stored state stays.
 
     Returns:
-        Whether the run's state was updated.
+        The outcome. None if the order of the states decides.
     """
     same_id = RUNS.c.id == row["id"]
     stored = connection.execute(select(RUNS).where(same_id).with_for_update()).one()
-    if stored.attempt != run.attempt or stored.state not in ("running", "interrupted"):
-        return False
+    if stored.attempt != run.attempt:
+        return None
+    ended = run.state != "running"
+    if stored.state == "finished" or (ended and stored.state == "failed"):
+        return "same" if stored.document == row["document"] else "superseded"
     last_message = stored_run(stored)
-    if last_message.observed:  # the run itself has sent nothing
-        return False
-    ended = last_message.model_copy(
-        update={"state": run.state, "reason": run.reason, "progress": None, "observed": True}
-    )
+    fails_later = (stored.state, run.state) == ("interrupted", "failed")
+    if not ended or (last_message.observed and not fails_later):  # the run itself has sent nothing
+        return None
+    end = last_message.model_copy(update={"state": run.state, "reason": run.reason, "progress": None, "observed": True})
     number = max(stored.precedence + 1, row["precedence"])
-    values = {**row, "started": stored.started, "precedence": number, "document": ended.model_dump_json()}
+    values = {**row, "started": stored.started, "precedence": number, "document": end.model_dump_json()}
     connection.execute(update(RUNS).where(same_id).values(values))
-    return True
+    return "updated"
 
 
 def put_explanation(

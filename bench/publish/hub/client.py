@@ -117,7 +117,9 @@ class Client:
             HubUnavailable: The hub did not take it, but may later. HubBusy if the hub said so itself.
             HubRefused: The hub refused it. UnknownToken if the token is unknown, RefusedForever if retrying is useless.
         """
-        answer = self._request("PUT", f"/api/v1/{kind}/{quote(name, safe='')}", name, retries, body, limit)
+        answer = self._request(
+            "PUT", f"/api/v1/{kind}/{quote(name, safe='', errors='surrogatepass')}", name, retries, body, limit
+        )
         if answer.get("id") != name or answer.get("outcome") not in WRITE_OUTCOMES:
             raise HubUnavailable(
                 f"{self.hub} answered, but gave no receipt for {name}", f"{ADDRESS_HINT} Does a proxy ask for a login?"

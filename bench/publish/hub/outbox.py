@@ -131,9 +131,9 @@ class Outbox:
 
     def _read(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for note in sorted([*self.notes.glob(f"*{ANNOUNCED}"), *self.notes.glob(f"*{CHANGED}")]):
-            with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+            with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
                 content = json.loads(note.read_text(encoding="utf-8"))
-                if content["hub"] == self.hub and isinstance(content["file"], str):
+                if content["hub"] == self.hub and "\0" not in content["file"]:
                     yield note, content
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from bench.errors import DevbenchError, OutputError
+from bench.errors import DevbenchError, Interrupted, OutputError
 from bench.model.result import Result
 from bench.model.run_state import Progress, RunState, State
 from bench.publish.hub.client import BRIEF, LAST, PATIENT, SHORT, Client
@@ -59,6 +59,7 @@ class Reporter:
 
     Attributes:
         conclusion: How the run ended, unless an error ended it: the state and the reason.
+        cut_short: Number of the signal that ended the last wait, if the hub has not received everything.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Reporter:
         self.stop = threading.Event()
         self.lock = threading.Lock()
         self.conclusion: tuple[State, str] = ("finished", "")
+        self.cut_short: int | None = None
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
     def start(self) -> None:
@@ -142,6 +144,8 @@ class Reporter:
     def end(self, state: State, reason: str = "") -> None:
         """Deliver what can be delivered and report how the run ended. The rest stays in the outbox.
 
+        A signal ends the wait for the hub, but not the run, which is over and has its outcome.
+
         The end is sent last, because the hub ignores a heartbeat that comes after it.
         """
         with self.lock:
@@ -151,6 +155,7 @@ class Reporter:
             self.client.shorten_timeouts()
         else:
             self.unavailable = False
+        signum: int | None = None
         try:
             is_kept = self._keep_end(end_state)
             if state == "interrupted":
@@ -159,10 +164,14 @@ class Reporter:
                 self._deliver_patiently()
             if not is_kept:
                 self._send_state(end_state)
+        except Interrupted as error:
+            signum = error.signum
+            self.unavailable = True
         finally:
             self.stop.set()
             if self.thread.is_alive():
                 self.thread.join(LAST if state == "interrupted" or self.unavailable else SHORT)
+        self.cut_short = signum if self.outbox.pending() else None
         self._warn_about_unsent()
         self.client.close()
 

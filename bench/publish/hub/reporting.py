@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 
 from bench.config.settings import RunSettings
@@ -47,12 +47,8 @@ def reporting(
         reason = error.message
         raise
     finally:
-        try:
+        with suppress(DevbenchError):  # the outcome of the run matters more than its report
             report.end(state, reason)
-        except Interrupted:
-            raise
-        except DevbenchError:
-            pass  # the outcome of the run matters more than its report
 
 
 def _reporter(settings: RunSettings, title: str, new_id: Callable[[], str], warn: Callable[[str], None]) -> Reporter:

@@ -24,7 +24,7 @@ def token(file: Path | None) -> str | None:
 
 def _first(file: Path) -> str:
     try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"cannot read the hub's token: {error}", "--hub-token-file names the file.") from None
     tokens = [line for line in lines if line and not line.startswith("#")]
