@@ -106,11 +106,16 @@ def _own_fit(rig: Rig, timed_loop: TimedLoop) -> None:
     while True:
         rig.call("as_written")
         if not timed_loop.started:
-            raise NotApplicable(
-                f"devbench saw no step in as_written of {rig.spec.workload}",
-                "Call model.fit in it, or make it a generator that yields after each step.",
-            )
+            raise no_step(rig)
         timed_loop.restart()
+
+
+def no_step(rig: Rig) -> NotApplicable:
+    """Return the error that the author's own code ended without a step."""
+    return NotApplicable(
+        f"devbench saw no step in as_written of {rig.spec.workload}",
+        "Call model.fit in it, or make it a generator that yields after each step.",
+    )
 
 
 def fit(rig: Rig, timed_loop: TimedLoop) -> None:
