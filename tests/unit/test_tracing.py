@@ -39,5 +39,5 @@ def test_a_graph_of_a_validation_belongs_to_no_step(stack: tuple[str, ...], expe
 
 
 def test_a_function_of_the_program_may_be_called_evaluate() -> None:
-    inner = function("evaluate", "/home/user/train.py").__get__(lambda: in_validation((KERAS,)))
+    inner = function("evaluate", "/folder/train.py").__get__(lambda: in_validation((KERAS,)))
     assert function("fit", f"{KERAS}/trainer.py")(inner) is False
