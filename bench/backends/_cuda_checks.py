@@ -30,6 +30,12 @@ OLDEST_DRIVER, OLDEST_CUDA = "525.60.13", 12000
 # cuInit wakes every GPU. Without persistence mode, that takes seconds for each.
 DRIVER_SECONDS = 60.0
 
+NO_DEVICE = 100
+"""What cuInit returns if there is no GPU, or if none is visible: CUDA_ERROR_NO_DEVICE."""
+
+NONE_VISIBLE = {"CUDA_VISIBLE_DEVICES": ("", "-1", "nodevfiles"), "NVIDIA_VISIBLE_DEVICES": ("void", "none")}
+"""Variables that choose GPUs, and their values that hide all of them."""
+
 _FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -73,8 +79,7 @@ def _tensorflow_build() -> Iterator[Check]:
 
 
 def _visible() -> Iterator[Check]:
-    none_visible = {"CUDA_VISIBLE_DEVICES": ("", "-1", "nodevfiles"), "NVIDIA_VISIBLE_DEVICES": ("void", "none")}
-    for variable, values in none_visible.items():
+    for variable, values in NONE_VISIBLE.items():
         value = os.environ.get(variable)
         # CUDA stops at the first entry that is not a device, so the first entry decides.
         if value is not None and value.split(",")[0].strip().lower() in values:
@@ -88,6 +93,9 @@ def _driver(root: Path, timeout: float) -> Iterator[Check]:
         fix = "Run nvidia-smi. If it fails too, look at dmesg and restart. If it is slow, enable persistence mode."
         yield Check("driver library", "FAIL", f"{LIBRARY}: {error}", fix)
         yield from _nodes(root)
+        return
+    if driver.status in (0, NO_DEVICE) and not driver.gpus and (wrong := _wrong_choice(timeout)):
+        yield wrong
         return
     yield _driver_library(driver, root)
     if driver.status != 0:
@@ -104,6 +112,23 @@ def _driver(root: Path, timeout: float) -> Iterator[Check]:
         yield from device_checks(driver.gpus, supported)
     else:
         yield Check("GPU", "FAIL", "the driver works but reports no GPU", _how_to_get_a_gpu(root))
+
+
+def _wrong_choice(timeout: float) -> Check | None:
+    """Return a failed check if there are GPUs, but `CUDA_VISIBLE_DEVICES` names none of them. None otherwise."""
+    value = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if value is None or value.split(",")[0].strip().lower() in NONE_VISIBLE["CUDA_VISIBLE_DEVICES"]:
+        return None
+    others = {name: text for name, text in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    try:
+        gpus = query_cuda(LIBRARY, timeout, others | device_order()).gpus
+    except QueryFailed:
+        return None
+    if not gpus:
+        return None
+    names = ", ".join(f"{number}: {gpu.name}" for number, gpu in enumerate(gpus))
+    message = f"CUDA_VISIBLE_DEVICES='{value}' names none of the GPUs ({names})"
+    return Check("visible GPUs", "FAIL", message, "export CUDA_VISIBLE_DEVICES=0")
 
 
 def device_order() -> dict[str, str]:

@@ -86,6 +86,10 @@ SEQUENTIAL_MAP = "map"
 """The kind of a stage that calls its function for one element at a time."""
 
 
+CACHE = "cache"
+"""The kind of a stage that keeps its elements after the first epoch."""
+
+
 GENERATOR = "from_generator"
 """The kind of a stage that gets its elements from a Python generator."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.model.facts import CACHE
 from bench.model.step_parts import StepPart
 from bench.whatif import Program
 
@@ -14,8 +15,9 @@ ADVICE = "Call cache() after what is the same in each epoch."
 
 
 def applies(program: Program) -> bool:
-    """Return whether the pipeline can be changed from outside."""
-    return bool(program.facts.pipeline_reachable)
+    """Return whether the pipeline can be changed from outside, and has no cache of its own."""
+    facts = program.facts
+    return bool(facts.pipeline_reachable) and CACHE not in (stage.stage for stage in facts.pipeline or ())
 
 
 def change_dataset(tf: Any, dataset: Any) -> Any:

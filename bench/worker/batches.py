@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.errors import NotApplicable
+from bench.errors import NotApplicable, WorkloadError
 from bench.machine import installed
 from bench.worker import examples
 from bench.worker.examples import as_tuple
@@ -78,14 +78,34 @@ def pool(rig: Rig) -> list[tuple[Any, ...]]:
     """
     size = rig.epoch.batches if rig.epoch else POOL
     own = rig.share.of_batches(rig.tf, batches(rig)) if rig.share else batches(rig)
-    candidates = list(itertools.islice(own, max(1, min(POOL, size))))
-    return [batch for batch in candidates if not is_smaller(rig.tf, batch, candidates[0])]
+    first = first_of(own, rig.spec.workload)
+    others = itertools.islice(own, max(0, min(POOL, size) - 1))
+    return [first, *(batch for batch in others if not is_smaller(rig.tf, batch, first))]
+
+
+def first_of(iterator: Iterator[Any], workload: str) -> Any:
+    """Return the first batch of a workload's data.
+
+    Raises:
+        WorkloadError: there is none.
+    """
+    for batch in iterator:
+        return batch
+    raise WorkloadError(f"the data of {workload} holds no batch", examples.NO_BATCH)
 
 
 def is_smaller(tf: Any, batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
-    """Whether a batch is the partial batch, because it has another number of examples than the first one."""
-    shapes = [[getattr(part, "shape", None) for part in tf.nest.flatten(each)[:1]] for each in (batch, first)]
-    return bool(shapes[0] != shapes[1])
+    """Whether a batch is the partial batch, because it has another number of examples than the first one.
+
+    Examples of another length, as of padded sentences, do not make a batch smaller.
+    """
+    sizes = [list(shape[:1]) for shape in (shapes(tf, batch)[0], shapes(tf, first)[0])]
+    return sizes[0] != sizes[1]
+
+
+def shapes(tf: Any, batch: tuple[Any, ...]) -> list[tuple[int, ...]]:
+    """Return the shape of each array of a batch."""
+    return [tuple(getattr(part, "shape", ())) for part in tf.nest.flatten(batch)]
 
 
 def pipeline(rig: Rig) -> Any:
@@ -98,7 +118,7 @@ def pipeline(rig: Rig) -> Any:
         repeated = rig.what_ifs.dataset(rig.data).repeat()
         return share.of_dataset(tf, repeated) if share else repeated
     if rig.is_py_dataset:
-        signature = tf.nest.map_structure(any_shape_of(tf), next(batches(rig)))
+        signature = tf.nest.map_structure(any_shape_of(tf), first_of(batches(rig), rig.spec.workload))
         generated = tf.data.Dataset.from_generator(lambda: batches(rig), output_signature=signature)
         return share.of_dataset(tf, generated) if share else generated.prefetch(tf.data.AUTOTUNE)
     if (arrays := rig.arrays) is not None:

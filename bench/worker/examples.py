@@ -15,6 +15,9 @@ RETURN = (
     "Return a tuple of arrays whose first axis is the example, a tf.data.Dataset of batches, or a "
     "keras.utils.PyDataset."
 )
+NO_BATCH = "Check that it finds its examples. With drop_remainder=True, examples that do not fill a batch are dropped."
+"""What to do about data without a batch."""
+
 LONGEST = 200
 """Maximum characters of a description."""
 
@@ -102,6 +105,9 @@ def check(tf: Any, data: Any, workload: str, has_batch: bool) -> None:
         WorkloadError: the data is not in a form that the protocol allows.
     """
     if isinstance(data, tf.data.Dataset) or is_py_dataset(tf, data):
+        length = py_dataset_length(data) if is_py_dataset(tf, data) else int(data.cardinality())
+        if length == 0:
+            raise WorkloadError(f"`data` of {workload} returned no batch", NO_BATCH)
         return
     if data is None or isinstance(data, Iterator):
         kind = "nothing" if data is None else f"a {type(data).__name__}, which can be read only once"
@@ -110,6 +116,8 @@ def check(tf: Any, data: Any, workload: str, has_batch: bool) -> None:
         leaves = tf.nest.flatten(as_tuple(data))
         problem = "different numbers of examples" if leaves and all(map(_is_array, leaves)) else "more than arrays"
         raise WorkloadError(f"`data` of {workload} returned {problem}: {description(tf, data)}", RETURN)
+    if not count(tf, as_tuple(data)):
+        raise WorkloadError(f"`data` of {workload} returned no example: {description(tf, data)}", NO_BATCH)
     if not has_batch:
         hint = "Add `batch: int = 32` to Params, the examples per step, or return a tf.data.Dataset of batches."
         raise WorkloadError(f"`data` of {workload} returned arrays, but Params has no `batch`", hint)

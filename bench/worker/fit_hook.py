@@ -14,6 +14,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import GeneratorType
 from typing import Any, Protocol
 
 from bench.machine import installed
@@ -62,6 +63,7 @@ class FitHook:
         train_function: the train function of the latest step, without the wrapper.
         dataset: the `tf.data.Dataset` that Python iterated over last. Iterations by Keras do not count.
         arguments: arguments of the latest `fit`, by name.
+        generated: the latest batch of the generator that `fit` reads. None if it reads none.
         epochs: the epochs of the program's `fit`.
         fit_start: when the latest `fit` was called, by the clock of `time.perf_counter`.
         fit_end: when the latest observed `fit` returned, by the same clock. None before that.
@@ -83,6 +85,7 @@ class FitHook:
         self.train_function: Any = None
         self.dataset: Any = None
         self.arguments: dict[str, Any] = {}
+        self.generated: Any = None
         self.epochs = FitEpochs()
         self.on_step: Callable[[Any, int], None] = lambda logs, steps: None
         self.observer: Observer | None = None
@@ -158,6 +161,9 @@ class FitHook:
         """Run a `fit`, with its what-ifs. It is observed unless `passive` is set."""
         self.arguments = what_ifs.fit(model, arguments)
         if not self.passive:
+            self.generated = None
+            if isinstance(x := self.arguments.get("x"), GeneratorType):
+                self.arguments = {**self.arguments, "x": self._keeping(x)}
             self._pass = length_of_pass(self._tf, self.arguments)
             if not self._running:  # a callback may call fit of another model, in another scope
                 self.device = device_scope()
@@ -171,6 +177,11 @@ class FitHook:
             self._running -= 1
             if not self.passive:
                 self.fit_end = time.perf_counter()
+
+    def _keeping(self, generator: Iterator[Any]) -> Iterator[Any]:
+        """Yield the batches of a generator, and keep the latest one."""
+        for self.generated in generator:
+            yield self.generated
 
     def _patch_evaluate(self) -> None:
         """Time the validations of `fit`. Only they call `evaluate` with `_use_cached_eval_dataset`."""

@@ -8,18 +8,24 @@ from typing import Any
 from bench.errors import NotApplicable
 from bench.worker import loops
 from bench.worker.batches import fit_arguments
+from bench.worker.protocol import Note
 from bench.worker.rig import Rig, steps_of_training
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished
+
+LONGEST = 200
+"""Maximum characters of an error in a note."""
 
 
 def train(rig: Rig, counter: StepCounter) -> Any:
     """Train to the end and synchronize. Return what the program's own training returned, such as a `History`, or None.
 
     Raises:
-        NotApplicable: the length of the training is not known.
+        NotApplicable: the length of the training is not known, or it has no step.
     """
     returned = _run(rig, counter)
+    if not counter.steps_run:
+        raise loops.no_step(rig)
     counter.sync(counter.last_value)
     return returned
 
@@ -42,13 +48,19 @@ def _run(rig: Rig, counter: StepCounter) -> Any:
 
 
 def final_metrics(rig: Rig, returned: Any, counter: StepCounter) -> dict[str, float]:
-    """Return the final metrics, such as loss and accuracy: those of the last epoch or step, and those of `evaluate`."""
+    """Return the final metrics, such as loss and accuracy: those of the last epoch or step, and those of `evaluate`.
+
+    If `evaluate` fails, the result gets a note, because the training is already over.
+    """
     metrics = {}
     if hasattr(returned, "history"):
-        last = {key: values[-1] for key, values in returned.history.items()}
+        last = {key: values[-1] for key, values in returned.history.items() if values}
         metrics = {key: float(value) for key, value in last.items() if not len(getattr(value, "shape", ()))}
     elif rig.data is not None and counter.last_value is not None:  # a step on examples returns its loss
         metrics = {"loss": counter.loss(counter.last_value)}
     if rig.has("evaluate"):
-        metrics.update({key: float(value) for key, value in rig.call("evaluate").items()})
+        try:
+            metrics.update({key: float(value) for key, value in rig.call("evaluate").items()})
+        except Exception as error:
+            rig.send(Note(text=f"evaluate failed: {type(error).__name__}: {str(error)[:LONGEST]}"))
     return metrics

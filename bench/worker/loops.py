@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from bench.errors import NotApplicable
+from bench.errors import NotApplicable, WorkloadError
 from bench.model.spec import Loop
-from bench.worker.batches import ENDLESS, fit_arguments, is_smaller, pipeline, pool
+from bench.worker.batches import ENDLESS, first_of, fit_arguments, is_smaller, pipeline, pool, shapes
 from bench.worker.cluster.strategy import ReducedLosses, distributed, train_as_one
 from bench.worker.examples import as_tuple
 from bench.worker.rig import Rig
@@ -58,7 +58,9 @@ def graph_step(rig: Rig, example: tuple[Any, ...]) -> Any:
     if strategy and has_own_step(rig):
         train_as_one(tf, strategy.num_replicas_in_sync)
     step = python_step(rig)
-    function = tf.function(distributed(strategy, step) if strategy else step, jit_compile=bool(rig.spec.xla))
+    step = distributed(strategy, step) if strategy else step
+    # Batches of varying lengths share a graph, as in `fit`.
+    function = tf.function(step, jit_compile=bool(rig.spec.xla), reduce_retracing=True)
     with tf.device(rig.ctx.device):
         function.get_concrete_function(*signature(tf, example))
     rig.state.function, rig.state.example = function, example
@@ -104,11 +106,16 @@ def _own_fit(rig: Rig, timed_loop: TimedLoop) -> None:
     while True:
         rig.call("as_written")
         if not timed_loop.started:
-            raise NotApplicable(
-                f"devbench saw no step in as_written of {rig.spec.workload}",
-                "Call model.fit in it, or make it a generator that yields after each step.",
-            )
+            raise no_step(rig)
         timed_loop.restart()
+
+
+def no_step(rig: Rig) -> NotApplicable:
+    """Return the error that the author's own code ended without a step."""
+    return NotApplicable(
+        f"devbench saw no step in as_written of {rig.spec.workload}",
+        "Call model.fit in it, or make it a generator that yields after each step.",
+    )
 
 
 def fit(rig: Rig, timed_loop: TimedLoop) -> None:
@@ -132,7 +139,7 @@ def step(rig: Rig, timed_loop: TimedLoop) -> None:
     tf = rig.tf
     with tf.device(rig.ctx.device):
         iterator = iter(source)
-        first = as_tuple(next(iterator))
+        first = as_tuple(first_of(iterator, rig.spec.workload))
         function = graph_step(rig, first)
         rig.state.iterator = iterator
         rig.what_ifs.check()
@@ -141,6 +148,10 @@ def step(rig: Rig, timed_loop: TimedLoop) -> None:
         for batch in map(as_tuple, iterator):
             if not is_smaller(tf, batch, first):  # the partial batch is measured afterwards
                 timed_loop.tick(function(*batch))
+    raise WorkloadError(
+        f"the data of {rig.spec.workload} ended, and could not be read again",
+        "Let the generator or the file that it reads start again with each iteration.",
+    )
 
 
 def one_step(rig: Rig) -> Any:
@@ -203,6 +214,11 @@ def fused_function(rig: Rig) -> tuple[Any, int]:
     """
     tf = rig.tf
     prepared = pool(rig)
+    if any(shapes(tf, batch) != shapes(tf, prepared[0]) for batch in prepared):
+        raise NotApplicable(
+            f"the batches of {rig.spec.workload} differ in shape, so they cannot be in one graph",
+            "Pad the examples to one length.",
+        )
     body = python_step(rig)
     with tf.device(rig.ctx.device):
         stacks = tf.nest.map_structure(

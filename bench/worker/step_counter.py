@@ -37,6 +37,7 @@ class StepCounter(TimedLoop):
     def tick(self, value: Any, steps: int = 1) -> None:
         """Count steps. Nothing is timed, and only the last step is synchronized, if its number is known."""
         self.steps_run += steps
+        self.issued += steps
         self.last_value = value
         self.steps_left = 1 if self.limit is None else self.limit - self.steps_run
         if self.steps_run == self.expected:

@@ -64,7 +64,10 @@ class Synchronizer:
         value = total_loss(self._tf, value)  # `fit` reports what the model's `train_step` returned
         if hasattr(value, "trainable_variables"):
             value = np.concatenate([v.numpy().ravel() for v in value.trainable_variables])
-        array = np.asarray(value, dtype="float64")
+        array = np.asarray(_numbers(value))
+        array = np.abs(array).astype("float64") if array.dtype.kind == "c" else array.astype("float64")
+        if not array.size:
+            return 0.0
         if only_finite and not np.isfinite(array).all():
             array = array[np.isfinite(array)] if array.ndim and np.isfinite(array).any() else np.zeros(())
         return float(np.sqrt(np.mean(array**2))) if array.ndim else float(array)
@@ -72,10 +75,12 @@ class Synchronizer:
     def _last_element(self, value: Any) -> float:
         import numpy as np
 
+        value = _numbers(value)
         if isinstance(value, np.ndarray):  # it is on the host already
-            return self._number(value.flat[-1])
+            return self._number(value.flat[-1]) if value.size else 0.0
         if isinstance(value, Mapping):
-            return sum(self._last_element(part) for part in value.values())
+            numbers = {key: self._last_element(part) for key, part in value.items()}
+            return numbers["loss"] if "loss" in numbers else sum(numbers.values())  # a metric may be NaN on purpose
         if isinstance(value, (tuple, list)):
             return sum(self._last_element(part) for part in value)
         if hasattr(value, "trainable_variables"):
@@ -84,11 +89,15 @@ class Synchronizer:
             value = value.value()
         if not hasattr(value, "shape") or not len(value.shape):
             return self._number(value)
-        return float(self._tf.reshape(value, [-1])[-1])
+        last = self._tf.reshape(value, [-1])[-1:].numpy()
+        return self._number(last[0]) if len(last) else 0.0
 
     def _number(self, value: Any) -> float:
+        import numpy as np
+
         try:
-            return float(value)
+            number = value.numpy() if hasattr(value, "numpy") else value
+            return float(abs(number) if np.iscomplexobj(number) else number)
         except (TypeError, ValueError):
             fix = "Yield or return a value that depends on the whole step: a tensor, an array, a number or a model."
             raise WorkloadError(f"a step returned {value!r:.80}, which is not a number", fix) from None
@@ -119,6 +128,13 @@ class Synchronizer:
             return 0.0
         with self._tf.device(self._device):
             return float(total())
+
+
+def _numbers(value: Any) -> Any:
+    """Return the tensor that holds the numbers of a ragged or sparse tensor, or of slices. Others are unchanged."""
+    if hasattr(value, "flat_values"):
+        return value.flat_values
+    return value.values if hasattr(value, "values") and not callable(value.values) else value
 
 
 def total_loss(tf: Any, returned: Any) -> Any:

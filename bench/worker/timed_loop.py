@@ -37,6 +37,9 @@ from bench.worker.protocol import (
     Trace,
 )
 
+NEW_DATA = "devbench starts the program several times, so each start must read its data from the beginning."
+"""What to do about a program that can run only once."""
+
 
 class Finished(BaseException):
     """Unwinds the program that drives the steps when the parent wants no more steps.
@@ -98,6 +101,7 @@ class TimedLoop:
         self.last_value: Any = None
         self.finished: Finished | None = None
         self._progress: tuple[object, ...] = ()
+        self._issued_before = 0  # steps before the latest start of the program
         self._restarted = False
         self._from_start = False
         self._longest = 0
@@ -167,8 +171,11 @@ class TimedLoop:
         each start does not count, because it may trace, compile or fill buffers.
 
         Raises:
-            WorkloadError: the program has only one step, so no step would count.
+            WorkloadError: the program has only one step, so no step would count, or none when it started again.
         """
+        if self.issued == self._issued_before and not self.paused:
+            raise WorkloadError(f"the program ran no step{' when it started again' if self.issued else ''}", NEW_DATA)
+        self._issued_before = self.issued
         self.restarts += 1
         self.on_restart()
         progress = (self.steps_run, self.steps_left, len(self._latency_pass), len(self.losses), self._end)
@@ -178,7 +185,8 @@ class TimedLoop:
         if self._from_start:
             self._steps -= self.steps_left
         if self.paused or (self._from_start and not self._steps):
-            raise WorkloadError("the program ends after one step", "Run several steps in a loop: `while True: …`.")
+            message = "the program ends after one step"
+            raise WorkloadError(message, f"Run several steps in a loop: `while True: …`. {NEW_DATA}")
         self.discard()
 
     def end(self, value: Any, at: float | None) -> Finish:

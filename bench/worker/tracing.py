@@ -8,6 +8,7 @@ calls.
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 from collections import Counter, deque
 from pathlib import Path
@@ -20,6 +21,22 @@ LATEST_GRAPHS = 8
 
 PIPELINES = str(Path("tensorflow", "python", "data"))
 """The folder of TensorFlow's input pipelines."""
+
+
+def in_validation(keras: tuple[str, ...]) -> bool:
+    """Whether the caller runs in an `evaluate` of Keras that its `fit` called.
+
+    Args:
+        keras: the folders of Keras.
+    """
+    frame, evaluates = sys._getframe(1), False
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_filename.startswith(keras):
+            if evaluates and frame.f_code.co_name == "fit":
+                return True
+            evaluates |= frame.f_code.co_name == "evaluate"
+    return False
 
 
 class Traced(NamedTuple):
@@ -49,7 +66,7 @@ class Tracing:
     Attributes:
         seconds: seconds of all traces.
         count: number of traces.
-        graphs: the latest graphs.
+        graphs: the latest graphs, without those of a validation, which is no part of a step.
         by_function: number of traces, by what was traced.
     """
 
@@ -76,7 +93,7 @@ class Tracing:
                     self.seconds += time.perf_counter() - start
                     self.count += 1
                     self._count_function(args, kwargs)
-            if not self._depth:
+            if not self._depth and not in_validation(self._libraries[1:]):
                 self.graphs.append(graph)
             return graph
 

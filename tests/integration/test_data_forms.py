@@ -14,7 +14,9 @@ from bench.model.facts import Epoch
 pytestmark = pytest.mark.timeout(SECONDS)
 
 FOLDER = Path(__file__).parent / "data_programs"
-TOWERS, TWO_LOSSES, WRONG = (str(FOLDER / name) for name in ("towers.py", "two_losses.py", "wrong.py"))
+TOWERS, TWO_LOSSES, SENTENCES, WRONG = (
+    str(FOLDER / name) for name in ("towers.py", "two_losses.py", "sentences.py", "wrong.py")
+)
 BARE = "as-written,step,resident,fused"
 ASKED = {
     "dict": (TOWERS, "--loop", BARE, "--full"),
@@ -23,7 +25,8 @@ ASKED = {
     "weights": (TOWERS, "--param", "form=weights", "--loop", "as-written,host-batches"),
     "sequence": (TOWERS, "--param", "form=sequence", "--loop", BARE),
     "two_losses": (TWO_LOSSES, "--loop", "as-written,step,fused"),
-    **{kind: (WRONG, "--param", f"kind={kind}") for kind in ("lengths", "numbers", "generator", "nothing")},
+    "sentences": (SENTENCES, "--loop", "as-written,step,resident"),
+    **{kind: (WRONG, "--param", f"kind={kind}") for kind in ("lengths", "numbers", "generator", "nothing", "empty")},
     "models": (WRONG, "--param", "kind=models"),
     "values": (WRONG, "--param", "kind=values"),
 }
@@ -94,6 +97,20 @@ def test_a_wrong_return_value_is_the_users_error_and_is_described(runs: Runs, ki
     assert (runs[kind].code, failure.kind) == (2, "workload")
     assert message in failure.message
     assert failure.hint.startswith("Return ")
+
+
+def test_data_without_a_batch_is_described(runs: Runs) -> None:
+    failure = runs.result("empty").failure
+    assert failure is not None
+    assert (runs["empty"].code, failure.kind) == (2, "workload")
+    assert failure.message == "`data` of wrong returned no batch"
+    assert "drop_remainder" in failure.hint
+
+
+def test_batches_of_varying_lengths_are_traced_a_few_times_only(runs: Runs) -> None:
+    for loop in LOOPS["sentences"]:
+        (sample,) = runs.result("sentences", loop).samples
+        assert 1 <= (sample.facts.traces or 0) <= 5, loop
 
 
 def test_an_error_names_the_programs_line_without_pages_of_values_or_frames_of_devbench(runs: Runs) -> None:

@@ -31,7 +31,9 @@ SOURCE = """
 #include <string.h>
 #include <unistd.h>
 static int is(const char *what) { const char *v = getenv("DRIVER"); return v && !strcmp(v, what); }
+static int chosen(const char *gpu) { const char *v = getenv("CUDA_VISIBLE_DEVICES"); return v && !strcmp(v, gpu); }
 int cuInit(unsigned flags) {
+    if (chosen("7")) return 100;
     if (is("hang")) pause();
     if (is("crash")) raise(SIGSEGV);
     return is("stub") ? 34 : is("no-device") ? 100 : 0;
@@ -169,6 +171,19 @@ def test_a_variable_that_hides_every_gpu_fails(tmp_path: Path, monkeypatch: pyte
 def test_a_variable_that_selects_a_gpu_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     assert "visible GPUs" not in by_name(tmp_path)
+
+
+def test_a_variable_that_selects_an_absent_gpu_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behave: Behave
+) -> None:
+    behave("")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    found = by_name(tmp_path)
+    check = found["visible GPUs"]
+    assert check.status == "FAIL"
+    assert check.detail == "CUDA_VISIBLE_DEVICES='7' names none of the GPUs (0: First, 1: Second)"
+    assert check.fix == "export CUDA_VISIBLE_DEVICES=0"
+    assert not {"driver library", "device nodes", "GPU"} & found.keys()
 
 
 def test_a_library_that_is_not_a_driver_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from bench.worker.diagnose import placement
 from bench.worker.diagnose.placement import judge, short
 
 pytestmark = pytest.mark.once
@@ -50,6 +52,21 @@ def test_all_spellings_of_a_device_are_shortened_to_one() -> None:
         "/GPU:0",
     ):
         assert short(spelling) == "GPU:0"
+
+
+def test_a_step_that_cannot_run_again_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(name: str) -> Any:
+        raise OSError("the socket is closed")
+
+    monkeypatch.setattr(placement, "collected_nodes", lambda tf: nullcontext([]))
+    rig: Any = SimpleNamespace(
+        tf=None, call=start, scope=nullcontext, ctx=SimpleNamespace(device="/device:GPU:0"), probes=None,
+        state=SimpleNamespace(function=None, fused_arguments=None),
+    )  # fmt: skip
+    hook: Any = SimpleNamespace(model=None)
+    checked = placement.check(rig, hook)
+    assert (checked.verified, checked.on_device) == (False, 0)
+    assert checked.reason == "another step failed with OSError: the socket is closed"
 
 
 def test_a_step_that_ran_on_the_requested_device_is_verified() -> None:

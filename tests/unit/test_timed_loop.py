@@ -308,6 +308,17 @@ def test_a_program_of_one_step_is_refused_with_a_hint(monkeypatch: pytest.Monkey
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("kind", [TimedLoop, StepCounter])
+def test_a_program_that_cannot_start_again_is_refused(monkeypatch: pytest.MonkeyPatch, kind: type[TimedLoop]) -> None:
+    bench = Bench(monkeypatch, Go(steps=10, blocks=2), kind=kind)
+    bench.timed_loop.begin()
+    for _ in range(LOSSES + 3):
+        bench.step()
+    bench.timed_loop.restart()
+    with pytest.raises(WorkloadError, match="the program ran no step when it started again"):
+        bench.timed_loop.restart()
+
+
 def test_the_first_step_after_a_restart_is_not_a_latency(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(monkeypatch, Latency(steps=4, seconds=60.0))
 

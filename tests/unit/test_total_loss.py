@@ -32,6 +32,10 @@ TF: Any = SimpleNamespace(
     nest=SimpleNamespace(flatten=flatten),
 )
 
+SYNCHRONOUS: Any = SimpleNamespace(
+    config=SimpleNamespace(experimental=SimpleNamespace(get_synchronous_execution=lambda: True))
+)
+
 
 @pytest.mark.parametrize(
     ("returned", "loss"),
@@ -57,3 +61,24 @@ def test_elements_of_an_output_that_are_not_finite_do_not_count() -> None:
     assert synchronizer.loss(np.array([np.nan]), only_finite=True) == 0.0
     assert synchronizer.loss(np.array(np.inf), only_finite=True) == 0.0
     assert np.isnan(synchronizer.loss(output))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (np.zeros((0, 4)), 0.0),
+        (np.array([3 + 4j]), 5.0),
+        (np.complex64(3 + 4j), 5.0),
+        (SimpleNamespace(flat_values=np.array([5.0])), 5.0),
+        (SimpleNamespace(values=np.array([5.0])), 5.0),
+    ],
+    ids=["no element", "complex array", "complex number", "ragged", "sparse"],
+)
+def test_any_tensor_of_numbers_can_be_waited_for(value: Any, number: float) -> None:
+    synchronizer = Synchronizer(SYNCHRONOUS, "/CPU:0")
+    assert synchronizer.sync(value) == synchronizer.loss(value) == number
+
+
+def test_a_metric_may_be_undefined_while_the_loss_is_finite() -> None:
+    logs = {"loss": np.float32(2.0), "precision": np.float32("nan")}
+    assert Synchronizer(SYNCHRONOUS, "/CPU:0").sync(logs) == 2.0

@@ -15,7 +15,7 @@ from bench import whatif
 from bench.config.settings import load
 from bench.errors import SettingsError
 from bench.model.device import Device
-from bench.model.facts import Epoch, Facts
+from bench.model.facts import Epoch, Facts, PipelineStage
 from bench.model.plan import Planned
 from bench.model.step_parts import STEP_PARTS
 from bench.whatif import Program, candidates, combine, program_changes
@@ -68,6 +68,16 @@ def test_a_program_with_its_own_loop_gets_no_xla_what_if() -> None:
     names = {what_if.name for what_if in candidates(Program(result(loop="as-written", xla=None).spec, own_loop=True))}
     assert {"batch", "threads", "onednn"} <= names
     assert "xla" not in names
+
+
+def test_a_pipeline_that_caches_gets_no_cache_what_if() -> None:
+    def names(*stages: str) -> set[str]:
+        pipeline = [PipelineStage(stage=stage) for stage in stages]
+        program = Program(result().spec, Facts(pipeline_reachable=True, pipeline=pipeline))
+        return {what_if.name for what_if in candidates(program)}
+
+    assert {"cache", "prefetch"} <= names("tensor slice", "map", "batch")
+    assert {"cache", "prefetch"} & names("cache", "batch") == {"prefetch"}
 
 
 def test_only_settings_that_apply_to_the_spec_are_tried() -> None:

@@ -2,7 +2,7 @@
 
 `skip` passes over elements inside TensorFlow. It computes each element (checked with 2.10 and 2.21) but hands none to
 Python. The start alone is timed too and subtracted, so the filling of a shuffle buffer does not count. The stages run
-without a step here, so no prefetching hides their time. Worker's side only.
+without a step here, so no prefetching hides their time. A cache is filled first. Worker's side only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench.model.facts import GENERATOR, PY_DATASET, PipelineStage
+from bench.model.facts import CACHE, GENERATOR, PY_DATASET, PipelineStage
 from bench.worker.stages import stages
 
 ENOUGH_SECONDS = 0.2
@@ -29,6 +29,9 @@ FIRST_SECONDS = 60.0
 """Time limit after which no stage is timed any more. To time a stage, the buffers before it must be filled first."""
 
 MOST_ELEMENTS = 10_000_000
+
+FILL_SECONDS = 10.0
+"""Time limit to fill a cache, in seconds. A cache that takes longer is timed while it is filled."""
 
 MOST_BATCHES = 7
 ITEMS_SECONDS = 2.0
@@ -59,12 +62,13 @@ def describe(stage: Any) -> PipelineStage:
     return described
 
 
-def measure_py_dataset(data: Any, length: int | None) -> list[PipelineStage]:
+def measure_py_dataset(data: Any, length: int | None, workers: int = 1) -> list[PipelineStage]:
     """Return the only stage of a Keras `PyDataset`: the method that prepares a batch, with its median time.
 
     Args:
         data: the `PyDataset`.
         length: number of its batches. None if it is endless.
+        workers: threads or processes that prepare batches at the same time.
     """
     code = inspect.unwrap(type(data).__getitem__).__code__
     seconds = []
@@ -80,7 +84,7 @@ def measure_py_dataset(data: Any, length: int | None) -> list[PipelineStage]:
             function=code.co_qualname if sys.version_info >= (3, 11) else f"{type(data).__name__}.{code.co_name}",
             file=code.co_filename,
             line=code.co_firstlineno,
-            seconds=statistics.median(seconds) if seconds else None,
+            seconds=statistics.median(seconds) / max(1, workers) if seconds else None,
         )
     ]
 
@@ -103,8 +107,9 @@ def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) ->
     """Return each stage with the seconds that one element of the whole pipeline takes up to and including the stage.
 
     Usually, this element is a batch. If a stage makes an unknown number of elements from one, the stages before it are
-    left out. The whole pipeline is timed first, then its parts from the source on. This is repeated up to three times,
-    and the shortest time counts, because other load only adds to it. A stage without seconds was not timed in time.
+    left out. So are those before a cache that is filled, because they run only in the first epoch. The whole pipeline
+    is timed first, then its parts from the source on. This is repeated up to three times, and the shortest time counts,
+    because other load only adds to it. A stage without seconds was not timed in time.
 
     Args:
         dataset: the pipeline.
@@ -124,16 +129,24 @@ def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) ->
 def _with_elements(chain: list[Any]) -> Iterator[tuple[Any, int]]:
     """Yield the stages, the last one first. With each comes how many of its elements make one of the last stage.
 
-    It ends at a stage that makes an unknown number of elements from one.
+    It ends at a stage that makes an unknown number of elements from one, and at a cache that is filled.
     """
     elements = 1
     for stage in reversed(chain):
         yield stage, elements
+        if describe(stage).stage == CACHE and _fill(stage):
+            return
         size = getattr(stage, "_batch_size", None)
         if size is not None:
             elements *= max(1, int(size))
         elif UNCOUNTED.search(type(stage).__name__):
             return
+
+
+def _fill(cache: Any) -> bool:
+    """Read a dataset that caches its elements to its end. Return whether that is done within the time limit."""
+    start = time.perf_counter()
+    return all(time.perf_counter() - start <= FILL_SECONDS for _ in cache)
 
 
 class _PipelinePrefix:

@@ -47,20 +47,34 @@ SMALL_TYPE_OPS = frozenset([
 BOOLEAN_OPS = frozenset(["LogicalAnd", "LogicalOr", "LogicalNot"])
 """Those of `SMALL_TYPE_OPS` that have no attribute for their dtype, which is always bool."""
 
+GENERATED = 10
+"""Batches for one step of `fit`, which reads in advance."""
+
+LONGEST = 200
+"""Maximum characters of an error in a reason."""
+
 TYPE_ATTRIBUTES = ("dtype", "T", "SrcT", "Tparams", "Tidx")
 """Attributes that name the dtype of such an operation. `Range` has only `Tidx`. Elsewhere, `Tidx` is an integer."""
 
 
 def check(rig: Rig, hook: FitHook) -> Placement:
-    """Run one step as the loop does, in the same device scope. Return where its operations ran."""
+    """Run one step as the loop does, in the same device scope. Return where its operations ran.
+
+    If the step fails, as one that cannot be run again does, its placement is not verified.
+    """
     run, method = _new_step(rig, hook)
     own_training = hook.model is not None or rig.state.function is None
-    with (
-        collected_nodes(rig.tf) as nodes,
-        rig.scope() if own_training else rig.tf.device(rig.ctx.device),
-        hook.scope() if hook.model is not None else nullcontext(),
-    ):
-        run()
+    try:
+        with (
+            collected_nodes(rig.tf) as nodes,
+            rig.scope() if own_training else rig.tf.device(rig.ctx.device),
+            hook.scope() if hook.model is not None else nullcontext(),
+        ):
+            run()
+    except Exception as error:
+        placement = judge([], rig.ctx.device, method)
+        reason = f"another step failed with {type(error).__name__}: {str(error)[:LONGEST]}"
+        return placement.model_copy(update={"reason": reason})
     return judge(nodes, rig.ctx.device, method)
 
 
@@ -248,5 +262,8 @@ def _train_function(rig: Rig, hook: FitHook) -> None:
             raise StopIteration
         getattr(train_function, "devbench_original", train_function)(hook.iterator)
     except (rig.tf.errors.OutOfRangeError, StopIteration):  # the timed part ended with an epoch
+        arguments = {**hook.arguments, "epochs": 1, "initial_epoch": 0, "steps_per_epoch": 1, "verbose": 0}
+        if (batch := hook.generated) is not None:  # a generator cannot be read again
+            arguments["x"] = (batch for _ in range(GENERATED))
         with hook.unobserved():
-            hook.model.fit(**{**hook.arguments, "epochs": 1, "steps_per_epoch": 1, "verbose": 0})
+            hook.model.fit(**arguments)

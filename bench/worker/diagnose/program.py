@@ -27,6 +27,9 @@ WORK = {"class_weight", "sample_weight"}
 MAX_FUNCTIONS = 5
 """Maximum number of functions that are listed."""
 
+LONGEST = 200
+"""Maximum characters of an error in a note."""
+
 
 def read_facts(rig: Rig, hook: FitHook, timer: EpochTimer, tracing: Tracing) -> None:
     """Read the facts of every run: lengths, traces, and whether XLA and eager execution are on."""
@@ -54,7 +57,10 @@ def _read_lengths(rig: Rig, hook: FitHook, timer: EpochTimer) -> None:
     facts.validated_epochs = validated_epochs(hook.arguments) if hook.model is not None else None
     facts.ended_epochs = len(timer.ends) or None
     if rig.has("total_steps"):
-        facts.total_steps = steps_of_training(rig)
+        try:
+            facts.total_steps = steps_of_training(rig)
+        except Exception as error:  # the steps are measured already
+            rig.send(Note(text=f"total_steps failed: {type(error).__name__}: {str(error)[:LONGEST]}"))
     elif rig.state.program_steps:
         facts.total_steps = rig.state.program_steps
     elif run is not None and rig.spec.loop == "as-written":
@@ -93,7 +99,10 @@ def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
         keras_data = next((data for data in reachable if examples.is_py_dataset(rig.tf, data)), None)
         if timed and keras_data is not None:
             length = examples.py_dataset_length(keras_data)
-            rig.facts.pipeline = pipeline_stages.measure_py_dataset(keras_data, length)
+            workers = int(
+                getattr(keras_data, "workers", None) or hook.arguments.get("workers") or 1
+            )  # Keras 3, Keras 2
+            rig.facts.pipeline = pipeline_stages.measure_py_dataset(keras_data, length, workers)
         return
     rig.facts.pipeline_reachable = any(candidate is dataset for candidate in reachable)
     if timed:

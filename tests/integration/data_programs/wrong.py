@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 
 class Params(BaseModel):
-    kind: Literal["lengths", "numbers", "generator", "nothing", "models", "values"] = "lengths"
+    kind: Literal["lengths", "numbers", "generator", "nothing", "empty", "models", "values"] = "lengths"
     batch: int = 16
 
 
@@ -21,6 +21,7 @@ def data(p: Params) -> Any:
         "numbers": ([1, 2, 3], y),
         "generator": ((x[:16], y[:16]) for _ in range(100)),
         "nothing": None,
+        "empty": tf.data.Dataset.from_tensor_slices((x[:8], y[:8])).batch(p.batch, drop_remainder=True),
     }
     return wrong.get(p.kind, (x, y))
 
