@@ -35,6 +35,7 @@ from bench.worker.script.progress import ScoutProgress, ScriptProgress, TrialPro
 from bench.worker.script.running import Stopped
 from bench.worker.script.scout import Scout
 from bench.worker.script.silence import Silence
+from bench.worker.script.traced_calls import TracedCalls
 from bench.worker.script.training_calls import contains_training
 from bench.worker.script.updates import Updates
 from bench.worker.script.values import number_in
@@ -228,6 +229,9 @@ class ScriptWorker:
 
             self.scout.inspector = StepInspector(tf, self.sources)
             self.scout.arguments = lambda: self.seen.running.arguments
+        if self.watch is not None and self.place.target.kind != "fit" and not self.start.full:  # type: ignore[union-attr]
+            assert self.timed_loop is not None
+            self.watch.traced_calls = TracedCalls(tf, self.seen.running, self.tracing, self.timed_loop)
         inference.observe(self.seen)
         fits.observe(self.seen)
         self.updates = Updates(self.seen)

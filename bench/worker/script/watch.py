@@ -10,6 +10,7 @@ from typing import Any
 from bench.model.recognition import StepKind, StepSource
 from bench.worker.script.asides import AsideTimer
 from bench.worker.script.calls import ScriptCall
+from bench.worker.script.traced_calls import TracedCalls
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished, TimedLoop
 
@@ -45,6 +46,7 @@ class Watch:
     Attributes:
         asides: finds work between the steps. None if the whole training is measured.
         awaits_start: whether the first step has not ended yet.
+        traced_calls: finds out what new graphs cost. None if nobody asks.
         closed: whether the steps have been reported. A script that goes on is then unwound.
         value: what the latest step returned.
         done: when the latest step was done, by the clock of `time.perf_counter`. None if that is not known.
@@ -71,6 +73,7 @@ class Watch:
         self._steps = 0
         self._starts_in_main = False  # whether the main thread may make the steps
         self._is_open = False  # whether the start of the first step is known
+        self.traced_calls: TracedCalls | None = None
         self.awaits_start = True
         self.closed = False
         self.value: Any = None
@@ -115,7 +118,7 @@ class Watch:
             self._check(False)
         self.value = value
         try:
-            if self.asides is None or self.asides.counts(steps):
+            if self._counts(steps):
                 self._timed_loop.tick(value, steps)
         except Finished:
             if threading.current_thread() is not threading.main_thread():
@@ -130,3 +133,10 @@ class Watch:
         if self._check is not None and self._steps == CHECKED_STEP - 1:
             self._check(True)
             self._timed_loop.begin()
+
+    def _counts(self, steps: int) -> bool:
+        """Return whether steps that were just run count."""
+        counts = self.asides is None or self.asides.counts(steps)
+        if self.traced_calls is not None:
+            self.traced_calls.step(steps, counts)
+        return counts
