@@ -214,7 +214,7 @@ class ScriptWorker:
             tf=tf,
             sink=self.scout or self._new_watch(tf, device),
             program=in_script(file, Path(self.place.folder)),
-            root=Path(self.place.folder),
+            roots=(Path(self.place.folder), file.parent),
             exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
             gradients=self.scout is not None or self.place.target.kind == "gradients",  # type: ignore[union-attr]
         )
