@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench.model.phase import Activity
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed, failure_of, print_traceback
 from bench.worker.frames import Sources
@@ -21,12 +22,13 @@ from bench.worker.protocol import (
     Finish,
     Note,
     PhaseEnded,
+    PhaseStarted,
     PrintedRead,
     ScriptRun,
     Start,
 )
 from bench.worker.script import fits, inference, reports, sessions, settings
-from bench.worker.script.calls import Observation, in_script
+from bench.worker.script.calls import Observation, Updated, in_script
 from bench.worker.script.gradients import Gradients
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.placement_step import StepPlacement
@@ -161,7 +163,8 @@ class ScriptWorker:
             self.progress = TrialProgress(self.hook, self.timed_loop, self.place.target)
         libraries = (str(Path(self.seen.tf.__file__).parent), keras_folder(self.seen.tf))
         silence = Silence(self.place.timeout, self.progress, self.seen.is_program, libraries)
-        silence.start(self._end_silent_script)
+        activity: Activity = "recognition" if self.scout else "training" if self.start.full else "steps"
+        silence.start(self._end_silent_script, lambda: self.channel.send(PhaseStarted(phase=activity)))
 
     def _end_silent_script(self) -> None:
         """Report what is known. This runs in a thread, while the script goes on."""
