@@ -101,7 +101,9 @@ class Observation:
         roots: the folders to which names of files are relative, the first one that contains the file.
         running: what runs in the current thread.
         checking: whether functions are called so that they leave graphs, for the placement check.
-        exact: whether the steps of each call are counted. If not, each call is one step, as the scout found.
+        exact: whether the steps of each call are counted. If not, each call has the same number, as the scout found.
+        steps: this number.
+        traces: returns how many graphs have been traced so far.
         gradients: whether gradients of eager tapes may be steps.
     """
 
@@ -111,6 +113,8 @@ class Observation:
     roots: Sequence[Path]
     running: Running = field(default_factory=Running)
     exact: bool = True
+    steps: int = 1
+    traces: Callable[[], int] = lambda: 0
     gradients: bool = True
     checking: bool = False
     _names: dict[str, str] = field(default_factory=dict)

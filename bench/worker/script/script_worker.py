@@ -212,21 +212,24 @@ class ScriptWorker:
         self.hook = FitHook(tf, self.on_first_fit, self.channel.send, what_ifs)
         self.hook.wanted = self.wants_fit
         self.hook.passive = True  # except within a `fit` that is wanted
-        file = Path(self.place.file)
+        file, target = Path(self.place.file), self.place.target
         self.seen = Observation(
             tf=tf,
             sink=self.scout or self._new_watch(tf, device),
             program=in_script(file, Path(self.place.folder)),
             roots=(Path(self.place.folder), file.parent),
-            exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
-            gradients=self.scout is not None or self.place.target.kind == "gradients",  # type: ignore[union-attr]
+            exact=target is None or target.steps_per_call is None,
+            steps=1 if target is None else target.steps_per_call or 1,
+            gradients=target is None or target.kind == "gradients",
         )
         if self.scout is not None:
             cells = self.place.cells.values()
-            self.scout.may_train = functools.cache(lambda: contains_training(self.seen.is_program, cells))
+            contained = functools.lru_cache(1)(lambda modules: contains_training(self.seen.is_program, cells))
+            self.scout.may_train = lambda: contained(len(sys.modules))  # the script may import the training later
         self.seen.running.inherit_in_threads()
         self.sources = self.rig.sources = Sources(self.place.file, self.seen.name_of)
         self.tracing = Tracing(self.sources)
+        self.seen.traces = lambda: self.tracing.count
         if self.scout is not None and self.place.inspect:
             from bench.worker.script.inspector import StepInspector
 
