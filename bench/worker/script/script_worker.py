@@ -307,9 +307,8 @@ class ScriptWorker:
         self.rig.what_ifs.check()
         if not self.before_first:
             self.tracing.by_function.clear()
-        self.synchronizer.model = model
+        self.synchronizer.observe(model)
         self.timed_loop.losses.running_mean = type(model).train_step is self.rig.tf.keras.Model.train_step
-        self.synchronizer.prepare(model)
         if not self.before_first:
             self._end_build(self.hook.fit_start)
             self.phases.current = "first_step"
@@ -317,12 +316,13 @@ class ScriptWorker:
         self.timed_loop.begin()
 
     def on_first_step(self, model: Any) -> None:
-        """Prepare for the first step of a loop other than `fit`. The call that ran the step has returned already."""
+        """Prepare for the first step of a model, in a loop other than `fit`. The call that ran it has returned."""
         assert self.timed_loop is not None
-        self.tracing.by_function.clear()  # what was traced before the loop is not traced again
         if model is not None:
-            self.synchronizer.model = model
-            self.synchronizer.prepare(model)
+            self.synchronizer.observe(Updated(model.trainable_variables))  # the script may let go of the model
+        if self.before_first:
+            return
+        self.tracing.by_function.clear()  # what was traced before the loop is not traced again
         self._end_build(self.timed_loop.clock.start)
 
     def _end_build(self, at: float) -> None:
