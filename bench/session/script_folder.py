@@ -5,6 +5,7 @@ The parents of the original are copied too, as folders with links to their other
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,9 @@ class ScriptFolder:
     def _placed(cls, file: Path, current: Path, is_module: bool, output: Path) -> ScriptFolder:
         """Return where a script runs, as `python` and Jupyter would run it.
 
-        A script runs in the current folder, and a notebook in its own. A module that is installed elsewhere is not
-        copied.
+        A script runs in the current folder, and a notebook in its own. A script outside the current folder runs in its
+        own folder if the current one is not that of a project, such as the home folder. A module that is installed
+        elsewhere is not copied.
         """
         lender = None
         if current in file.parents:
@@ -89,9 +91,10 @@ class ScriptFolder:
             root, working = (current if is_module else file.parent), current
         if notebook.is_notebook(file):
             working = file.parent
-        is_whole_machine = Path(current.anchor) in (root, working) or root.anchor != working.anchor
-        if is_whole_machine or (working == home() and root != working):
-            root = root if root != Path(root.anchor) else file.parent
+        if root == Path(root.anchor):
+            root = working = file.parent
+        shared = (home(), Path(tempfile.gettempdir()).resolve())
+        if root.anchor != working.anchor or (working in shared and root != working):
             working = root
         return cls(file, root, True, output, None if working == root else working, lender)
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.config.settings import RunSettings
 from bench.model.spec import Script, Spec
-from bench.session import folder_copy
+from bench.session import folder_copy, script_folder
 from bench.session.script_folder import ScriptFolder
 from bench.study.plan import spec_of_settings
 
@@ -133,6 +133,20 @@ def test_a_script_outside_the_current_folder_finds_the_files_of_both(project: Pa
     (file.parent / "helper.py").write_text("changed")
     assert (project / "rows.csv").read_text() == "1"
     assert (tmp_path / "other" / "code" / "helper.py").read_text() == ""
+
+
+@pytest.mark.parametrize("shared", ["temporary", "home"])
+def test_a_script_outside_a_folder_that_is_no_project_runs_in_its_own(
+    shared: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "other", {"train.py": "print(2)", "rows.csv": "2"})
+    if shared == "home":
+        monkeypatch.setattr(script_folder, "home", lambda: project)
+    else:
+        monkeypatch.setattr(tempfile, "tempdir", str(project))
+    file, working = prepared(tmp_path / "other" / "train.py", tmp_path / "scratch")
+    assert working == file.parent
+    assert (working / "rows.csv").read_text() == "2"
 
 
 def test_a_script_above_the_current_folder_runs_in_the_current_one(
