@@ -294,7 +294,9 @@ class Facts(Record):
         None, description="name of the function of a script that is its eager step; null if there is none"
     )
     retracing_share: float | None = Field(
-        None, description="share of the program's own step that new graphs take: their first calls minus second ones"
+        None,
+        description="share of the program's own step that new graphs take: calls that trace one, minus calls of known "
+        "graphs",
     )
     retraced: list[Retraced] | None = Field(None, description="empty if nothing was traced more than a few times")
 

@@ -79,7 +79,7 @@ def is_program(path: Path, file: Path | None) -> bool:
     """
     if file is None:
         return PACKAGE / "workloads" in path.parents
-    return path == file or (file.parent in path.parents and not _is_installed(path))
+    return path == file or (file.parent in path.parents and not is_installed(path))
 
 
 def is_devbench(path: Path) -> bool:
@@ -110,7 +110,8 @@ def _name(error: BaseException) -> str:
     return type(error).__name__.removeprefix("MultilineMessage")
 
 
-def _is_installed(path: Path) -> bool:
+def is_installed(path: Path) -> bool:
+    """Return whether a source file belongs to Python's library, to an installed package, or to devbench."""
     libraries = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     named = {"site-packages", "dist-packages"} & set(path.parts)
     return bool(named) or PACKAGE in path.parents or not libraries.isdisjoint(path.parents)

@@ -30,8 +30,7 @@ def import_own_modules(start: Start) -> None:
     if spec.checkout and spec.file:
         import_from_own_checkout(Path(spec.file), copy_root)
     if script is not None and copy_root is not None:
-        copy = Path(script.folder)
-        import_from_copy(Path(script.original_root + os.sep, copy.relative_to(copy_root)), copy)
+        import_from_copy(Path(script.original_root + os.sep), copy_root)
 
 
 def import_tensorflow() -> Any:

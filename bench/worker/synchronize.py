@@ -102,6 +102,13 @@ class Synchronizer:
             fix = "Yield or return a value that depends on the whole step: a tensor, an array, a number or a model."
             raise WorkloadError(f"a step returned {value!r:.80}, which is not a number", fix) from None
 
+    def observe(self, model: Any) -> None:
+        """Wait for the variables of this model from now on. Those of a model before it are no longer kept alive."""
+        if model is not self.model:
+            self._sums.clear()
+        self.model = model
+        self.prepare(model)
+
     def prepare(self, model: Any) -> None:
         """Build what `sync` needs for a model, before a clock runs. The trace does not count as the program's."""
         variables = [getattr(v, "value", v) for v in model.trainable_variables] if model.built else []

@@ -68,6 +68,7 @@ class TimedLoop:
         profiler: traces steps (`bench.worker.diagnose.profiler.Profiler`). None if nothing is traced.
         trace_seconds: returns the seconds that tracing has taken so far.
         steps_run: steps in blocks that were reported.
+        seconds_run: seconds of these blocks.
         issued: all steps that were counted, including those in no block.
         step_seconds: seconds of a step in the latest block. 0 before the first block.
         restarts: how often the program ended and started again.
@@ -97,7 +98,7 @@ class TimedLoop:
         self.steps_left = 1
         self.profiler: Any = None
         self.steps_run = self.restarts = self.issued = 0
-        self.step_seconds = 0.0
+        self.step_seconds = self.seconds_run = 0.0
         self.last_value: Any = None
         self.finished: Finished | None = None
         self._progress: tuple[object, ...] = ()
@@ -119,6 +120,11 @@ class TimedLoop:
     def started(self) -> bool:
         """Whether the first step is done."""
         return self._end != self._first_step
+
+    @property
+    def in_block(self) -> bool:
+        """Whether the steps now belong to a block that is timed."""
+        return self._end == self._block and not self._restarted
 
     @property
     def counts_all(self) -> bool:
@@ -264,6 +270,7 @@ class TimedLoop:
             )
         )
         self.steps_run += steps
+        self.seconds_run += seconds
         self.step_seconds = seconds / steps
         if self._calibrating and seconds + aside < BLOCK_SECONDS and steps > self._longest:
             self._longest = steps

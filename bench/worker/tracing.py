@@ -99,6 +99,11 @@ class Tracing:
 
         func_graph.func_graph_from_py_func = func_graph_from_py_func
 
+    @property
+    def is_running(self) -> bool:
+        """Whether something is traced now."""
+        return self._depth > 0
+
     def _count_function(self, args: Any, kwargs: Any) -> None:
         function = kwargs.get("python_func", args[1] if len(args) > 1 else None)
         code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None

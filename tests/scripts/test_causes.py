@@ -305,3 +305,40 @@ def test_a_training_that_begins_while_another_thread_runs_the_model_is_explained
     """Steps of that thread are then looked into."""
     explanation = explained(tmp_path, ACTOR)
     assert "eager execution" in [finding["cause"] for finding in explanation["findings"]]
+
+
+RETRACED = """
+    import tensorflow as tf
+
+    w = tf.Variable(tf.zeros([8, 1]))
+    optimizer = tf.keras.optimizers.SGD(0.01)
+    x = tf.random.normal((32, 8))
+
+
+    @tf.function
+    def train(x, scale):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(x @ w - scale))
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return loss
+
+
+    for n in range(100_000):
+        train(x, n / 1e6)
+"""
+
+
+def test_a_step_that_only_traces_new_graphs_spends_most_of_its_time_in_it(tmp_path: Path) -> None:
+    findings = {finding["cause"]: finding for finding in explained(tmp_path, RETRACED)["findings"]}
+    assert "TensorFlow traced train (train.py line 9) into a new graph" in findings["retracing"]["sentence"]
+    assert findings["retracing"]["share"] > 0.8
+
+
+SLOW_BETWEEN = RETRACED.replace("    train(x, n / 1e6)", "    train(x, n / 1e6)\n        time.sleep(0.5)").replace(
+    "    import tensorflow", "    import time\n\n    import tensorflow"
+)
+
+
+def test_a_step_that_traces_and_then_waits_has_the_share_of_its_traces(tmp_path: Path) -> None:
+    findings = {finding["cause"]: finding for finding in explained(tmp_path, SLOW_BETWEEN)["findings"]}
+    assert findings["retracing"]["share"] < 0.5

@@ -27,3 +27,12 @@ def test_the_first_losses_of_a_fit_with_metrics_are_losses(tmp_path: Path) -> No
     (sample, *_) = run.results[0].samples
     assert len(sample.first_losses) == 5
     assert all(loss > 1.5 for loss in sample.first_losses)  # of ten classes; an accuracy is at most 1
+
+
+def test_a_session_of_each_process_starts_with_the_same_weights(tmp_path: Path) -> None:
+    program = Path(__file__).parent / "programs" / "session.py"
+    (tmp_path / "train.py").write_text(program.read_text().replace("range(65)", "range(20000)"), encoding="utf-8")
+    run = run_devbench(tmp_path, "run", "train.py", "--max-processes", "2", "--max-time", "60s")
+    assert run.code == 0, run.text()
+    first, second = (sample.first_losses for sample in run.results[0].samples[:2])
+    assert first == second

@@ -14,7 +14,7 @@ from devbench_process import run_devbench
 
 from bench.config.settings import RunSettings
 from bench.errors import SettingsError
-from bench.session import script_folder
+from bench.session import folder_copy
 from bench.session.script_folder import ScriptFolder
 from bench.study.plan import plan
 
@@ -154,8 +154,8 @@ def test_a_copy_has_its_parents_and_not_the_results(tmp_path: Path) -> None:
 
 @pytest.mark.once
 def test_what_is_too_large_to_copy_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_folder, "LIMIT_FILES", 6)
-    monkeypatch.setattr(script_folder, "LIMIT_BYTES", 100)
+    monkeypatch.setattr(folder_copy, "LIMIT_FILES", 6)
+    monkeypatch.setattr(folder_copy, "LIMIT_BYTES", 100)
     project = tmp_path / "project"
     sizes = {"sub/train.py": 1, "sub/big.bin": 101, "sub/model/a": 60, "sub/model/b": 30, "c": 20, "many/d": 1}
     sizes |= {f"many/deep/{number}": 0 for number in range(7)}
@@ -182,7 +182,8 @@ def test_what_is_too_large_to_copy_is_linked(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.once
 def test_a_folder_of_checkpoints_is_not_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_folder, "LIMIT_BYTES", 100)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(folder_copy, "LIMIT_BYTES", 100)
     (tmp_path / "train.py").write_text("print(1)")
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "best.keras").write_bytes(b"x" * 60)
@@ -198,9 +199,10 @@ def test_a_folder_of_checkpoints_is_not_linked(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.once
 def test_a_script_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("print(1)")
     (group,) = plan([tmp_path / "train.py"], RunSettings())
-    monkeypatch.setattr(script_folder, "LIMIT_BYTES", 4)
+    monkeypatch.setattr(folder_copy, "LIMIT_BYTES", 4)
     with pytest.raises(SettingsError, match="too large to copy") as raised:
         ScriptFolder.of(group.planned[0].spec, None, tmp_path / "results")
     assert "--workdir" in raised.value.hint

@@ -59,6 +59,7 @@ def test_a_loop_needs_more_until_its_known_steps_have_run(
 def test_a_counted_script_has_returned_if_fit_is_its_only_training(
     only_fits: bool, hook: FitHook, returned: bool
 ) -> None:
-    scout = cast("Scout", SimpleNamespace(only_fits=only_fits, needs_more=True, steps_run=7))
+    scout = cast("Scout", SimpleNamespace(only_fits=only_fits, is_missing=True, may_need_more=True, steps_run=7))
     progress = ScoutProgress(hook, scout)
-    assert (progress.steps, progress.needs_more, progress.returned) == (7, True, returned)
+    assert (progress.steps, progress.needs_more, progress.may_need_more) == (7, True, True)
+    assert progress.returned == returned

@@ -111,7 +111,8 @@ def test_the_scout_waits_longer_for_a_training_that_the_script_contains(
     clock = Clock(monkeypatch)
     scout = Scout(10.0, None, lambda event: None, lambda: None)
     scout.may_train = lambda: may_train
-    for clock.now in (100.0, 100.0 + longest - 1):
+    for number in range(longest):
+        clock.now = 100.0 + number
         scout.step(INFERS, 1, None, None)
     clock.now = 101.0 + longest
     with pytest.raises(Finished):
@@ -128,6 +129,50 @@ def test_the_time_for_a_training_starts_with_its_first_step(monkeypatch: pytest.
     with pytest.raises(Finished):
         scout.step(TRAINS, 1, None, None)
     assert [found.steps for found in scout.sources] == [3]
+
+
+def test_a_training_that_follows_a_warm_up_and_the_loading_of_data_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    scout = Scout(10.0, None, lambda event: None, lambda: None)
+    warm_up = ScriptCall("updates", "SGD", "a.py", 3)
+    for clock.now in (100.0, 101.0, 101.1, 101.2):
+        scout.step(warm_up, 1, None, None)
+    for number in range(50):
+        clock.now = 131.0 + 0.1 * number
+        scout.step(TRAINS, 1, None, None)
+    found = scout.recognition(False)
+    assert found is not None
+    assert (found.chosen.line, found.chosen.steps) == (9, 50)
+
+
+def test_regular_pauses_between_steps_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    scout = Scout(10.0, None, lambda event: None, lambda: None)
+    for clock.now in (100.0, 106.0, 112.0):
+        scout.step(TRAINS, 1, None, None)
+    clock.now = 118.0
+    with pytest.raises(Finished):
+        scout.step(TRAINS, 1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("calls", "trains", "may_train", "may_need_more"),
+    [
+        (6, True, True, True),
+        (7, True, True, False),
+        (7, False, False, False),
+        (7, False, True, True),
+        (0, True, True, True),
+    ],
+)
+def test_more_steps_may_follow_few_ones_or_an_inference_before_a_training(
+    calls: int, trains: bool, may_train: bool, may_need_more: bool
+) -> None:
+    scout = Scout(1e9, None, lambda event: None, lambda: None)
+    scout.may_train = lambda: may_train
+    for _ in range(calls):
+        scout.step(TRAINS if trains else INFERS, 1, None, None)
+    assert scout.may_need_more == may_need_more
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ class Script:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.steps, self.cpu, self.cpu_per_check = 0, 0.0, 0.0
-        self.returned, self.needs_more = False, False
+        self.returned, self.needs_more, self.may_need_more = False, False, False
+        self.reports = 0
         self.now, self.seconds = 0.0, 1.0
         monkeypatch.setattr(silence, "_cpu_seconds", self._use_cpu)
         monkeypatch.setattr("bench.worker.script.silence.time", SimpleNamespace(perf_counter=self._pass_time))
@@ -47,7 +48,13 @@ class Script:
 
         The first check, which sees the steps, does not count. The second one knows no CPU time before it.
         """
-        return next((number for number in range(most) if self.silence.check()), None)
+        return next((number for number in range(most) if self._check()), None)
+
+    def _check(self) -> bool:
+        if self.silence.check():
+            return True
+        self.reports += self.silence.is_busy()
+        return False
 
 
 @pytest.fixture
@@ -106,6 +113,30 @@ def test_each_step_starts_the_count_anew(script: Script) -> None:
 def test_a_script_from_which_more_steps_are_needed_is_never_ended(script: Script) -> None:
     script.needs_more = True
     assert script.checks_until_end() is None
+
+
+def test_the_parent_is_told_that_a_script_computes_for_long_between_two_steps(script: Script) -> None:
+    script.needs_more, script.cpu_per_check = True, 0.5
+    assert script.checks_until_end(2000) is None
+    assert script.reports == silence.LONGEST_BUSY / (silence.REPORTED_SHARE * TIMEOUT)
+
+
+def test_the_parent_is_not_told_of_a_script_that_does_nothing(script: Script) -> None:
+    script.needs_more = True
+    assert script.checks_until_end() is None
+    assert script.reports == 0
+
+
+def test_a_script_that_may_prepare_its_training_is_not_ended_while_it_computes(script: Script) -> None:
+    script.may_need_more, script.cpu_per_check = True, 0.5
+    end = script.checks_until_end(2000)
+    assert end is not None
+    assert end == pytest.approx(silence.LONGEST_BUSY + BUSY_LIMIT, abs=2)
+
+
+def test_a_script_that_does_nothing_instead_of_its_training_is_ended_before_it_counts_as_hung(script: Script) -> None:
+    script.may_need_more = True
+    assert script.checks_until_end() == BUSY_LIMIT
 
 
 def test_a_busy_script_is_ended_before_it_counts_as_hung(script: Script) -> None:

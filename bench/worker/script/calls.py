@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from bench.model.recognition import StepKind
-from bench.registry.program_errors import is_program
+from bench.registry.program_errors import is_installed, is_program
 from bench.worker.script.running import Running
 
 
@@ -22,7 +22,8 @@ def in_script(file: Path, folder: Path) -> Callable[[str], bool]:
         folder: its working folder.
     """
     places = (file, folder / file.name)
-    return lambda path: any(is_program(Path(path), place) for place in places)
+    package = file.parent if is_installed(file) else None  # as with `python -m`
+    return lambda path: any(is_program(Path(path), place) for place in places) or package in Path(path).parents
 
 
 @dataclass(frozen=True)
@@ -97,19 +98,23 @@ class Observation:
         tf: TensorFlow.
         sink: receives the steps.
         program: returns whether a source file, by its path, is the script's.
-        root: the folder to which names of files are relative.
+        roots: the folders to which names of files are relative, the first one that contains the file.
         running: what runs in the current thread.
         checking: whether functions are called so that they leave graphs, for the placement check.
-        exact: whether the steps of each call are counted. If not, each call is one step, as the scout found.
+        exact: whether the steps of each call are counted. If not, each call has the same number, as the scout found.
+        steps: this number.
+        traces: returns how many graphs have been traced so far.
         gradients: whether gradients of eager tapes may be steps.
     """
 
     tf: Any
     sink: Sink
     program: Callable[[str], bool]
-    root: Path
+    roots: Sequence[Path]
     running: Running = field(default_factory=Running)
     exact: bool = True
+    steps: int = 1
+    traces: Callable[[], int] = lambda: 0
     gradients: bool = True
     checking: bool = False
     _names: dict[str, str] = field(default_factory=dict)
@@ -160,6 +165,7 @@ class Observation:
         if path not in self._names:
             name = ""
             if self.program(path):
-                name = Path(path).relative_to(self.root).as_posix() if self.root in Path(path).parents else path
+                root = next((root for root in self.roots if root in Path(path).parents), None)
+                name = Path(path).relative_to(root).as_posix() if root is not None else path
             self._names[path] = name
         return self._names[path]

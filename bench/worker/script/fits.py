@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.model.recognition import StepKind
 from bench.worker.script.calls import Observation
+from bench.worker.script.numbering import Numbering
 
 ON_BATCH: dict[str, StepKind] = {
     "train_on_batch": "train-on-batch",
@@ -37,12 +38,10 @@ def observe(seen: Observation) -> None:
     """
     model = seen.tf.keras.Model
     for name in ("fit", *ON_BATCH):
-        setattr(model, name, _nested(seen, getattr(model, name), name))
+        setattr(model, name, _nested(seen, getattr(model, name), name, Numbering()))
 
 
-def _nested(seen: Observation, original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    models: dict[int, int] = {}
-    kept: list[Any] = []  # so that no later model has the id of one that is gone
+def _nested(seen: Observation, original: Callable[..., Any], name: str, numbering: Numbering) -> Callable[..., Any]:
     kind = ON_BATCH.get(name)
 
     @functools.wraps(original)
@@ -56,12 +55,11 @@ def _nested(seen: Observation, original: Callable[..., Any], name: str) -> Calla
         finally:
             seen.running.depth -= 1
         if outermost and kind is not None:
-            if id(model) not in models:
-                models[id(model)] = len(models)
-                kept.append(model)
-            number = models[id(model)]
+            number = numbering.known(model)
+            if number is None:
+                number = numbering.add(model, seen.call(kind, name))
             trained = model if kind == "train-on-batch" else None
-            seen.sink.step(seen.call(kind, name, str(number)), 1, returned, trained)
+            seen.sink.step(seen.call(kind, name, number), 1, returned, trained)
         return returned
 
     return devbench_call

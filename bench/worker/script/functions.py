@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bench.worker.diagnose.placement import call_from_new_function
@@ -18,6 +18,14 @@ from bench.worker.script.running import CONCRETE
 
 UPDATED = "_devbench_updated"
 """Attribute of a function that updates variables: the `Updated` with its variables."""
+
+GRAPHS = "_devbench_graphs"
+"""Attribute of a function that was traced: whether its graphs update variables, by the arguments that select one.
+
+None if that depends on more than these arguments."""
+
+MOST = "_devbench_most_updates"
+"""Attribute of a function whose optimizer scales the loss: the most updates of one of its calls."""
 
 NAMED = "_devbench_name"
 """Attribute of a concrete function that was made from a function: its name."""
@@ -39,6 +47,7 @@ class Functions:
     def __init__(self, seen: Observation) -> None:
         self._seen = seen
         self._optimizers: weakref.WeakKeyDictionary[Any, list[tuple[Any, int | None]]] = weakref.WeakKeyDictionary()
+        self._marks = 0  # how often an update was found in a graph that was being traced
         self.graph_steps: dict[str, ScriptCall] = {}
         kind = type(seen.tf.function(lambda: None))
         kind.__call__ = self._observed(kind.__call__)
@@ -56,9 +65,9 @@ class Functions:
         if self._seen.tf.executing_eagerly():
             return
         for function in self._seen.running.functions:
-            if self._seen.exact:
-                self._add_optimizer(function, optimizer)
+            self._add_optimizer(function, optimizer)
             _add_variables(function, variables)
+            self._marks += 1
 
     def _add_optimizer(self, function: Any, optimizer: Any) -> None:
         """Remember that a function updates with an optimizer, and how many updates the optimizer has made."""
@@ -75,6 +84,7 @@ class Functions:
         for optimizer, _ in self._optimizers.get(part, ()):
             self._add_optimizer(function, optimizer)
         _add_variables(function, changed.trainable_variables)
+        self._marks += 1
 
     def _observed(self, original: Callable[..., Any], concrete: bool = False) -> Callable[..., Any]:
         """Observe each call. What runs in every step is short. Of TensorFlow, it calls only what reads a flag.
@@ -94,7 +104,9 @@ class Functions:
                 return original(function, *args, **kwargs)
             if seen.sink.awaits_start:
                 seen.sink.starting("function")
-            before = self._counts(function) if seen.exact else []
+            updates = self._updates(function, args, kwargs)
+            before = self._counts(function) if updates is None else []
+            traces, marks = seen.traces(), self._marks
             running.depth = 1
             running.functions.append(function)
             try:
@@ -109,11 +121,14 @@ class Functions:
             running.arguments = CONCRETE if concrete else (args, kwargs)
             name = name_of(function)
             changed = vars(function).get(UPDATED)
-            if changed is None:
+            if seen.traces() != traces and not seen.checking:
+                found = _traced(function, args, kwargs, self._marks != marks)
+                updates = None if found and seen.exact else found
+            steps = self._steps(function, before) if updates is None else seen.steps * updates
+            if changed is None or (not steps and _has_graphs_of_both_kinds(function)):
                 seen.sink.step(seen.call("function", name), 1, returned, None)
             else:
                 step = self.graph_steps.get(name) or seen.call("updates", name)
-                steps = self._steps(function, before) if seen.exact else 1
                 seen.sink.step(step, steps, changed if returned is None else returned, changed)
             return returned
 
@@ -151,6 +166,15 @@ class Functions:
 
         return get_concrete_function
 
+    def _updates(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | None:
+        """Return whether a call of a function that updates variables does so. None if its counters must be read.
+
+        A function may have graphs that do not, such as those that its argument `training=False` selects.
+        """
+        if self._seen.exact:
+            return None
+        return vars(function)[GRAPHS].get(_flags(args, kwargs)) if _has_graphs_of_both_kinds(function) else True
+
     def _counts(self, function: Any) -> list[int | None]:
         """Return how many updates each optimizer of a function has made. None for one that does not count."""
         return [_iterations(optimizer) for optimizer, _ in self._optimizers.get(function, ())]
@@ -158,8 +182,8 @@ class Functions:
     def _steps(self, function: Any, before: list[int | None]) -> int:
         """Return the steps that a call of a function ran: the fewest updates by one of its optimizers.
 
-        It is 0 if the call only accumulated gradients. It is 1 if no optimizer counts, or if one that scales the loss
-        may have left out an update whose gradients were not finite.
+        It is 0 if the call only accumulated gradients, and 1 if no optimizer counts. An optimizer that scales the loss
+        leaves out updates whose gradients are not finite. They are steps too, so the function has as many as before.
 
         Args:
             function: the function.
@@ -170,7 +194,29 @@ class Functions:
         pairs = zip(starts, self._counts(function), strict=True)
         made = [end - start for start, end in pairs if start is not None and end is not None]
         scales = any("LossScale" in type(optimizer).__name__ for optimizer, _ in self._optimizers.get(function, ()))
-        return min((count for count in made if count > 0), default=0 if made and not scales else 1)
+        steps = min((count for count in made if count > 0), default=0 if made and not scales else 1)
+        if scales:
+            steps = vars(function)[MOST] = max(steps, vars(function).get(MOST, 1))
+        return steps
+
+
+def _flags(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the arguments of a call that select what a graph does."""
+    named = ((name, kwargs[name]) for name in sorted(kwargs))
+    return tuple(each for each in [*enumerate(args), *named] if isinstance(each[1], (bool, str, type(None))))
+
+
+def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], updates: bool) -> bool:
+    """Remember by the arguments of a call whether the graph that it traced updates variables. Return it."""
+    graphs, flags = vars(function).setdefault(GRAPHS, {}), _flags(args, kwargs)
+    graphs[flags] = updates if graphs.get(flags, updates) == updates else None
+    return updates
+
+
+def _has_graphs_of_both_kinds(function: Any) -> bool:
+    """Whether some graphs of a function update variables, and others do not."""
+    graphs = vars(function).get(GRAPHS, {})
+    return (len(graphs) > 1 and len({*graphs.values()}) > 1) or None in graphs.values()
 
 
 def _add_variables(function: Any, variables: list[Any]) -> None:

@@ -90,7 +90,7 @@ class Gradients:
         """Take note of a gradient. Only the first one of a tape is a step."""
         seen = self._seen
         variables = [source for source in seen.tf.nest.flatten(sources) if hasattr(source, "assign")]
-        if not variables or tape in self._used or _is_other_replica(seen.tf):
+        if not variables or tape in self._used:
             return
         self._used.add(tape)
         line = seen.call("gradients", "gradient")
@@ -115,9 +115,3 @@ class Gradients:
         self._first[number : number + 1] = [weakref.ref(variable)]
         self._number_of[line] = number
         return str(number)
-
-
-def _is_other_replica(tf: Any) -> bool:
-    """Return whether this thread runs a replica other than the first one."""
-    context = tf.distribute.get_replica_context()
-    return context is not None and int(context.replica_id_in_sync_group) > 0

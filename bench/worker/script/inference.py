@@ -12,6 +12,7 @@ from bench.model.recognition import StepKind
 from bench.worker.fit_epochs import length_of_pass
 from bench.worker.fit_hook import steps_per_call
 from bench.worker.script.calls import Observation
+from bench.worker.script.values import leaves
 
 
 def observe(seen: Observation) -> None:
@@ -33,7 +34,7 @@ def observe(seen: Observation) -> None:
             returned = original(called, *args, **kwargs)
         finally:
             seen.running.depth = 0
-        if not _is_symbolic(returned):  # a functional model that is being built calls its parts
+        if not any(map(_is_symbolic, leaves(returned))):  # a functional model that is being built calls its parts
             seen.sink.step(seen.call("model", type(called).__name__), 1, returned, None)
         return returned
 

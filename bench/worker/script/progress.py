@@ -32,6 +32,11 @@ class ScriptProgress(ABC):
         """Whether more steps are known or needed."""
 
     @property
+    def may_need_more(self) -> bool:
+        """Whether the steps so far may only be a preparation for others."""
+        return False
+
+    @property
     @abstractmethod
     def is_fit(self) -> bool:
         """Whether the training is a `fit`."""
@@ -66,8 +71,13 @@ class ScoutProgress(ScriptProgress):
 
     @property
     def needs_more(self) -> bool:
-        """Whether the loop that the user chose, or the training, has not begun yet."""
-        return self._scout.needs_more
+        """Whether the loop that the user chose has not begun yet."""
+        return self._scout.is_missing
+
+    @property
+    def may_need_more(self) -> bool:
+        """Whether there were too few steps, or none that trains although the script contains a training."""
+        return self._scout.may_need_more
 
     @property
     def is_fit(self) -> bool:

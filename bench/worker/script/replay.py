@@ -179,7 +179,7 @@ class _Capture:
             tf=tf,
             sink=None,  # type: ignore[arg-type] # nothing is counted
             program=in_script(file, folder),
-            root=folder,
+            roots=(folder, file.parent),
         )
         if self.target.kind == "fit":
             self.steps = _FitReplay(tf, seen, self.target, self.spec.params.get("batch"), strategy)

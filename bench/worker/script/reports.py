@@ -144,6 +144,8 @@ def _diagnose_own_loop(worker: ScriptWorker, finish: Finish) -> None:
     program.read_facts(worker.rig, worker.hook, worker.timer, worker.tracing)
     if finish.inspect:
         program.read_retraced(worker.rig.facts, worker.tracing.by_function)
+        if worker.rig.facts.retraced and worker.watch is not None and worker.watch.traced_calls is not None:
+            worker.rig.facts.retracing_share = worker.watch.traced_calls.share()
         inspection.read_graphs(worker.rig.facts, worker.tracing.graphs, worker.sources)
         optional("pipeline", worker.rig, lambda: program.read_pipeline(worker.rig, worker.hook, finish.time_stages))
     if worker.placement is not None:

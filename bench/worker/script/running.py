@@ -61,6 +61,14 @@ class Running(threading.local):
                     run()
 
                 thread.run = run_within  # type: ignore[method-assign]
+            elif getattr(thread, "replica_id", 0):  # a strategy runs the step once in each replica
+                run = thread.run
+
+                def run_unseen() -> None:
+                    self.depth = sys.maxsize
+                    run()
+
+                thread.run = run_unseen  # type: ignore[method-assign]
             start(thread)
 
         threading.Thread.start = inheriting  # type: ignore[method-assign,assignment]

@@ -12,6 +12,7 @@ from bench.model.facts import Facts
 from bench.model.recognition import Recognition, StepSource
 from bench.worker.fit_epochs import Call
 from bench.worker.fit_hook import FitHook
+from bench.worker.losses import LOSSES
 from bench.worker.protocol import PhaseStarted
 from bench.worker.script.calls import ScriptCall
 from bench.worker.script.loop_choice import alternating, choose
@@ -32,6 +33,13 @@ INSPECTION_TIMES = 3.0
 
 PROGRESS_SECONDS = 5.0
 """Seconds between two reports that the scout is alive."""
+
+LEAST_GAP = 3.0
+LONGER_TIMES = 2.0
+"""Seconds without a step do not count if they are at least `LEAST_GAP`, and this many times as long as any before."""
+
+FEWEST_CALLS = LOSSES + 2
+"""Fewest calls that can be timed."""
 
 FEW = 3
 """Gradients after which a loop without an optimizer counts as a training."""
@@ -75,6 +83,7 @@ class Scout:
         self._fit_plans: dict[str, list[Any]] = {}
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
+        self._latest = self._longest_gap = 0.0
         self._trains = False
         self._lock = threading.RLock()
         self._whole_calls: Counter[str] = Counter()  # calls of `predict` and `evaluate`
@@ -91,9 +100,15 @@ class Scout:
         return kinds - {"gradients"} == {"fit"}
 
     @property
-    def needs_more(self) -> bool:
-        """Whether the loop that the user chose, or the training, has not begun yet."""
-        return self._is_missing() or (not self._trains and self.may_train())
+    def is_missing(self) -> bool:
+        """Whether the loop that the user chose has not begun yet."""
+        return self._watch is not None and len(self.sources) < self._watch
+
+    @property
+    def may_need_more(self) -> bool:
+        """Whether there were too few steps, or none that trains although a line of the script would train."""
+        calls = [source.calls for source in [*self._sources.values()] if source.trains or not self._trains]
+        return max(calls, default=0) < FEWEST_CALLS or (not self._trains and self.may_train())
 
     @property
     def sources(self) -> list[StepSource]:
@@ -186,6 +201,10 @@ class Scout:
     def _check_time(self) -> None:
         now = time.perf_counter()
         self._first = self._first or now
+        gap = now - (self._latest or now)
+        if gap > max(LEAST_GAP, LONGER_TIMES * self._longest_gap):
+            self._first += gap  # what came before may only have been a preparation
+        self._latest, self._longest_gap = now, max(self._longest_gap, gap)
         if now >= self._next_report:
             self._next_report = now + PROGRESS_SECONDS
             self._send(PhaseStarted(phase="recognition"))
@@ -198,7 +217,7 @@ class Scout:
         own = [s.token for s in sources if self._is_training(s) and self._is_inspected(s) and s.kind != "fit"]
         if own and self.inspector is not None and not self.inspector.knows(own):
             seconds *= INSPECTION_TIMES
-        if now - self._first > seconds and not self._is_missing():
+        if now - self._first > seconds and not self.is_missing:
             self.finished = True
         if self.finished and threading.current_thread() is not threading.main_thread():
             self._on_caught()  # an exception would only end this thread
@@ -221,10 +240,6 @@ class Scout:
     def _is_inspected(self, source: StepSource) -> bool:
         """Return whether the inspector sees the steps of a loop. An optimizer may use the first gradients."""
         return source.kind != "gradients" or (self._is_training(source) and not self._trains_otherwise)
-
-    def _is_missing(self) -> bool:
-        """Whether the loop that the user chose has not begun yet."""
-        return self._watch is not None and len(self.sources) < self._watch
 
     def facts(self, chosen: StepSource) -> Facts | None:
         """Return what the inspector found out about the steps of a loop. None if there is no inspector.

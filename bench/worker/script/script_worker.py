@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bench.model.phase import Activity
 from bench.worker.channel import Channel
 from bench.worker.failure import ProgramFailed, failure_of, print_traceback
 from bench.worker.frames import Sources
@@ -21,12 +22,13 @@ from bench.worker.protocol import (
     Finish,
     Note,
     PhaseEnded,
+    PhaseStarted,
     PrintedRead,
     ScriptRun,
     Start,
 )
 from bench.worker.script import fits, inference, reports, sessions, settings
-from bench.worker.script.calls import Observation, in_script
+from bench.worker.script.calls import Observation, Updated, in_script
 from bench.worker.script.gradients import Gradients
 from bench.worker.script.imports import TensorFlowImport
 from bench.worker.script.placement_step import StepPlacement
@@ -35,6 +37,7 @@ from bench.worker.script.progress import ScoutProgress, ScriptProgress, TrialPro
 from bench.worker.script.running import Stopped
 from bench.worker.script.scout import Scout
 from bench.worker.script.silence import Silence
+from bench.worker.script.traced_calls import TracedCalls
 from bench.worker.script.training_calls import contains_training
 from bench.worker.script.updates import Updates
 from bench.worker.script.values import number_in
@@ -160,7 +163,8 @@ class ScriptWorker:
             self.progress = TrialProgress(self.hook, self.timed_loop, self.place.target)
         libraries = (str(Path(self.seen.tf.__file__).parent), keras_folder(self.seen.tf))
         silence = Silence(self.place.timeout, self.progress, self.seen.is_program, libraries)
-        silence.start(self._end_silent_script)
+        activity: Activity = "recognition" if self.scout else "training" if self.start.full else "steps"
+        silence.start(self._end_silent_script, lambda: self.channel.send(PhaseStarted(phase=activity)))
 
     def _end_silent_script(self) -> None:
         """Report what is known. This runs in a thread, while the script goes on."""
@@ -208,26 +212,32 @@ class ScriptWorker:
         self.hook = FitHook(tf, self.on_first_fit, self.channel.send, what_ifs)
         self.hook.wanted = self.wants_fit
         self.hook.passive = True  # except within a `fit` that is wanted
-        file = Path(self.place.file)
+        file, target = Path(self.place.file), self.place.target
         self.seen = Observation(
             tf=tf,
             sink=self.scout or self._new_watch(tf, device),
             program=in_script(file, Path(self.place.folder)),
-            root=Path(self.place.folder),
-            exact=self.scout is not None or self.place.target.steps_per_call != 1,  # type: ignore[union-attr]
-            gradients=self.scout is not None or self.place.target.kind == "gradients",  # type: ignore[union-attr]
+            roots=(Path(self.place.folder), file.parent),
+            exact=target is None or target.steps_per_call is None,
+            steps=1 if target is None else target.steps_per_call or 1,
+            gradients=target is None or target.kind == "gradients",
         )
         if self.scout is not None:
             cells = self.place.cells.values()
-            self.scout.may_train = functools.cache(lambda: contains_training(self.seen.is_program, cells))
+            contained = functools.lru_cache(1)(lambda modules: contains_training(self.seen.is_program, cells))
+            self.scout.may_train = lambda: contained(len(sys.modules))  # the script may import the training later
         self.seen.running.inherit_in_threads()
         self.sources = self.rig.sources = Sources(self.place.file, self.seen.name_of)
         self.tracing = Tracing(self.sources)
+        self.seen.traces = lambda: self.tracing.count
         if self.scout is not None and self.place.inspect:
             from bench.worker.script.inspector import StepInspector
 
             self.scout.inspector = StepInspector(tf, self.sources)
             self.scout.arguments = lambda: self.seen.running.arguments
+        if self.watch is not None and self.place.target.kind != "fit" and not self.start.full:  # type: ignore[union-attr]
+            assert self.timed_loop is not None
+            self.watch.traced_calls = TracedCalls(tf, self.seen.running, self.tracing, self.timed_loop)
         inference.observe(self.seen)
         fits.observe(self.seen)
         self.updates = Updates(self.seen)
@@ -297,9 +307,8 @@ class ScriptWorker:
         self.rig.what_ifs.check()
         if not self.before_first:
             self.tracing.by_function.clear()
-        self.synchronizer.model = model
+        self.synchronizer.observe(model)
         self.timed_loop.losses.running_mean = type(model).train_step is self.rig.tf.keras.Model.train_step
-        self.synchronizer.prepare(model)
         if not self.before_first:
             self._end_build(self.hook.fit_start)
             self.phases.current = "first_step"
@@ -307,12 +316,13 @@ class ScriptWorker:
         self.timed_loop.begin()
 
     def on_first_step(self, model: Any) -> None:
-        """Prepare for the first step of a loop other than `fit`. The call that ran the step has returned already."""
+        """Prepare for the first step of a model, in a loop other than `fit`. The call that ran it has returned."""
         assert self.timed_loop is not None
-        self.tracing.by_function.clear()  # what was traced before the loop is not traced again
         if model is not None:
-            self.synchronizer.model = model
-            self.synchronizer.prepare(model)
+            self.synchronizer.observe(Updated(model.trainable_variables))  # the script may let go of the model
+        if self.before_first:
+            return
+        self.tracing.by_function.clear()  # what was traced before the loop is not traced again
         self._end_build(self.timed_loop.clock.start)
 
     def _end_build(self, at: float) -> None:

@@ -84,8 +84,10 @@ class Seeds:
     def differences(self) -> list[str]:
         """Return each seed that differs from the one that the run asks for, in words. TensorFlow must be imported."""
         from tensorflow.python.eager import context
+        from tensorflow.python.framework import ops
 
-        chosen = {**self.chosen, "TensorFlow": context.global_seed()}
+        eager = ops.executing_eagerly_outside_functions()
+        chosen = {**self.chosen, "TensorFlow": context.global_seed() if eager else ops.get_default_graph().seed}
         return [
             f"seed of {name} {value} instead of {self._seed}"
             for name, value in chosen.items()
@@ -106,6 +108,7 @@ def configure(tf: Any, spec: Spec, seeds: Seeds) -> str:
         tf.config.experimental.enable_tensor_float_32_execution(spec.tf32)
     with seeds.kept():
         tf.keras.utils.set_random_seed(spec.seed)
+    seed_graphs(tf.Graph, spec.seed)
     if spec.deterministic:
         tf.config.experimental.enable_op_determinism()
     if spec.dtype == "float64":
@@ -113,6 +116,23 @@ def configure(tf: Any, spec: Spec, seeds: Seeds) -> str:
     elif spec.dtype != "float32":
         tf.keras.mixed_precision.set_global_policy(spec.dtype)
     return device
+
+
+def seed_graphs(kind: Any, seed: int) -> None:
+    """Seed each graph that a script makes, as it does for sessions: the global seed is only that of eager execution.
+
+    Args:
+        kind: the class of graphs. The graphs of `tf.functions` then take the global seed.
+        seed: the seed.
+    """
+    original = kind.__init__
+
+    @functools.wraps(original)
+    def create(graph: Any, *args: Any, **kwargs: Any) -> None:
+        original(graph, *args, **kwargs)
+        graph.seed = seed
+
+    kind.__init__ = create
 
 
 def report(tf: Any, spec: Spec, send: Callable[[Any], None]) -> None:

@@ -6,15 +6,13 @@ An eager update is seen where it happens. An update in a graph is seen when the 
 from __future__ import annotations
 
 import functools
-import gc
-import itertools
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.worker.script.calls import Observation, ScriptCall, Updated
 from bench.worker.script.eager_steps import EagerSteps
 from bench.worker.script.functions import Functions
+from bench.worker.script.numbering import Numbering
 
 GRADIENTS = {"apply": "grads", "apply_gradients": "grads_and_vars"}
 """The first parameter of each method that updates variables."""
@@ -29,11 +27,8 @@ class Updates:
 
     def __init__(self, seen: Observation) -> None:
         self._seen = seen
-        self._numbers: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._latest: dict[ScriptCall, tuple[weakref.ref[Any], str]] = {}  # the newest optimizer of each line
-        self._count = itertools.count()
-        self._replacing: set[ScriptCall] = set()  # lines whose newest optimizer has replaced the one before
         self.eager_steps = EagerSteps(seen)
+        self._numbering = Numbering(self.eager_steps.forget_frames)
         for kind, method in _update_methods(seen.tf):
             setattr(kind, method, self._apply(getattr(kind, method), method))
         self._patch_tape()
@@ -106,28 +101,11 @@ class Updates:
         return apply
 
     def _number(self, optimizer: Any) -> str:
-        """Return the number of an optimizer. They are numbered in the order in which the script first uses them.
-
-        An optimizer that takes the place of one that no longer exists has the same number: the script makes a new one
-        in each step, or for each of several trainings.
-        """
-        number = self._numbers.get(optimizer)
+        """Return the number of an optimizer."""
+        number = self._numbering.known(optimizer)
         if number is None:
-            line = self._seen.call("updates", type(optimizer).__name__)
-            before = self._latest.get(line)
-            if before is not None and (line in self._replacing or self._is_gone(before[0])):
-                self._replacing.add(line)
-                number = before[1]
-            else:
-                number = str(next(self._count))
-            self._numbers[optimizer], self._latest[line] = number, (weakref.ref(optimizer), number)
+            number = self._numbering.add(optimizer, self._seen.call("updates", type(optimizer).__name__))
         return number
-
-    def _is_gone(self, optimizer: weakref.ref[Any]) -> bool:
-        """Return whether an optimizer no longer exists. It refers to itself, so only a collection frees it."""
-        self.eager_steps.forget_frames()
-        gc.collect()
-        return optimizer() is None
 
 
 def _update_methods(tf: Any) -> Iterator[tuple[Any, str]]:

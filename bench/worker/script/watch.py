@@ -9,12 +9,16 @@ from typing import Any
 
 from bench.model.recognition import StepKind, StepSource
 from bench.worker.script.asides import AsideTimer
-from bench.worker.script.calls import ScriptCall
+from bench.worker.script.calls import ScriptCall, Updated
+from bench.worker.script.traced_calls import TracedCalls
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished, TimedLoop
 
 CHECKED_STEP = 3
 """The step, counted from 1, that is traced again for the placement check. No block contains it."""
+
+MOST_MODELS = 20
+"""Models that are waited for, one after the other. To prepare for one takes time."""
 
 STARTS: dict[StepKind, tuple[str, ...]] = {
     "fit": (),
@@ -37,7 +41,8 @@ class Watch:
     Args:
         target: the loop.
         timed_loop: times its steps.
-        on_first: is called after the first step, before it is counted, with what the step changes. It is not timed.
+        on_first: is called after the first step, before it is counted, with what the step changes. It is not timed. If
+            the calls of steps return early, it is called again once a step changes others, such as a new model.
         check: begins (True) and ends (False) the placement check. None if nothing is checked here.
         synchronous: whether a step is done when its call returns.
         on_caught: is called if the script goes on after it was unwound. It does not return.
@@ -45,6 +50,7 @@ class Watch:
     Attributes:
         asides: finds work between the steps. None if the whole training is measured.
         awaits_start: whether the first step has not ended yet.
+        traced_calls: finds out what new graphs cost. None if nobody asks.
         closed: whether the steps have been reported. A script that goes on is then unwound.
         value: what the latest step returned.
         done: when the latest step was done, by the clock of `time.perf_counter`. None if that is not known.
@@ -69,8 +75,11 @@ class Watch:
         self.asides = None if isinstance(timed_loop, StepCounter) else AsideTimer(timed_loop, synchronous)
         self._lock = threading.RLock()
         self._steps = 0
+        self._model: Any = None  # what the latest step changes
+        self._models = 1
         self._starts_in_main = False  # whether the main thread may make the steps
         self._is_open = False  # whether the start of the first step is known
+        self.traced_calls: TracedCalls | None = None
         self.awaits_start = True
         self.closed = False
         self.value: Any = None
@@ -106,7 +115,7 @@ class Watch:
         if self.closed or self._timed_loop.finished is not None:
             self._on_caught()
         self._steps += 1
-        if self._steps == 1:
+        if self._steps == 1 or (not self._synchronous and self._changes_others(model)):
             self.awaits_start = False
             at = time.perf_counter()
             self._on_first(model)
@@ -115,7 +124,7 @@ class Watch:
             self._check(False)
         self.value = value
         try:
-            if self.asides is None or self.asides.counts(steps):
+            if self._counts(steps):
                 self._timed_loop.tick(value, steps)
         except Finished:
             if threading.current_thread() is not threading.main_thread():
@@ -130,3 +139,22 @@ class Watch:
         if self._check is not None and self._steps == CHECKED_STEP - 1:
             self._check(True)
             self._timed_loop.begin()
+
+    def _changes_others(self, model: Any) -> bool:
+        """Return whether a step changes other variables than the one before. Each eager step has a new `Updated`."""
+        before, self._model = self._model, model if model is not None else self._model
+        if model is None or before is None or model is before or self._models == MOST_MODELS:
+            return False
+        if isinstance(model, Updated) and isinstance(before, Updated):
+            latest = [*map(id, model.trainable_variables[-1:])]
+            if latest == [*map(id, before.trainable_variables[-1:])]:
+                return False
+        self._models += 1
+        return True
+
+    def _counts(self, steps: int) -> bool:
+        """Return whether steps that were just run count."""
+        counts = self.asides is None or self.asides.counts(steps)
+        if self.traced_calls is not None:
+            self.traced_calls.step(steps, counts)
+        return counts

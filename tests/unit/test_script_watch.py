@@ -1,0 +1,43 @@
+"""What a step of a script changes is waited for, also if the script makes a new model."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench.model.recognition import StepSource
+from bench.worker.script import watch
+from bench.worker.script.calls import ScriptCall, Updated
+from bench.worker.script.watch import Watch
+
+pytestmark = pytest.mark.once
+
+TRAIN = ScriptCall("updates", "train_step", "train.py", 10)
+
+
+def waited_for(models: list[Any], synchronous: bool) -> list[Any]:
+    """Return the models that are waited for, if each step changes one of these."""
+    found: list[Any] = []
+    clock = SimpleNamespace(leave_out=lambda seconds: None)
+    loop: Any = SimpleNamespace(finished=None, tick=lambda value, steps: None, clock=clock)
+    target = StepSource(kind="updates", name="train_step", file="train.py", line=10, token=TRAIN.token, steps=0)
+    watched = Watch(target, loop, found.append, None, synchronous, lambda: None)
+    watched.asides = None
+    for model in models:
+        watched.step(TRAIN, 1, 0.5, model)
+    return found
+
+
+def test_a_new_model_is_waited_for_if_steps_may_still_run_when_their_calls_return() -> None:
+    first, second = object(), object()
+    models = [Updated([first]), Updated([first]), None, Updated([second]), Updated([second])]
+    assert waited_for(models, synchronous=False) == [models[0], models[3]]
+    assert waited_for(models, synchronous=True) == [models[0]]
+
+
+def test_models_in_turn_are_waited_for_only_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MOST_MODELS", 3)
+    models = [SimpleNamespace(), SimpleNamespace()] * 10
+    assert len(waited_for(models, synchronous=False)) == 3
