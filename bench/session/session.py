@@ -10,12 +10,11 @@ import random
 import secrets
 import time
 
-from bench.analyse.summary import summarize
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted
 from bench.model.facts import Facts
 from bench.model.failure import Failure
-from bench.model.plan import Group, Planned
+from bench.model.plan import Group
 from bench.model.result import Result, Stop, StopReason
 from bench.publish.recorder import Recorder
 from bench.session import one_off, rounds, stopping
@@ -24,7 +23,7 @@ from bench.session.interleave import Interleaving
 from bench.session.launch import ClusterLost, Launcher, TrialMember
 from bench.session.progress import ProgressReporter
 from bench.session.recognize import recognize
-from bench.session.results import conclude, copy_common, new_results
+from bench.session.results import conclude, copy_common, new_results, summarize_planned
 from bench.session.script_folder import ScriptFolder
 from bench.session.worker_process import OutOfTime
 from bench.session.worker_servers import WorkerServers
@@ -293,9 +292,7 @@ class Session:
         return self.design.profiled == "all" or (self.design.profiled == "first" and result is self.results[0])
 
     def _summarize(self, result: Result) -> None:
-        planned: Planned = self._plan[result.key]
-        recognized = result.recognition.total_steps if result.recognition else None
-        summarize(result, planned.total_steps or recognized, planned.examples)
+        summarize_planned(result, self._plan[result.key])
 
     def _conclude(self, reason: StopReason) -> None:
         accuracy = self._accuracy(self._working() or self.results)
