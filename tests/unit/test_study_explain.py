@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import measured, result, spec
+import synthetic
+from synthetic import result
 from test_analyse_compare import sample
 
 from bench.config.settings import RunSettings, load
@@ -294,7 +295,7 @@ def test_an_error_of_the_what_ifs_keeps_the_ladder(faked: type[Fake], monkeypatc
 
 def test_peaks_are_measured_for_a_script_that_runs_in_a_folder_of_its_own(tmp_path: Path) -> None:
     settings = load(backend="cpu", workdir=tmp_path, args="--epochs 2", watch="1")
-    (group,) = plan(["peaks"], peaks_settings(spec(), settings))
+    (group,) = plan(["peaks"], peaks_settings(synthetic.spec(), settings))
     assert group.planned[0].spec.workload == "peaks"
 
 
@@ -327,7 +328,7 @@ def test_a_ladder_without_a_complete_trial_leaves_what_the_first_process_shows(
 def test_an_explained_script_is_projected_for_the_steps_that_were_recognized() -> None:
     source = StepSource(kind="updates", name="adam", file="train.py", line=3, token="t", steps=700)
     recognition = Recognition(chosen=source, ended=True, seconds=3.0)
-    first, base = (measured(name, [0.01, 0.011], recognition=recognition) for name in ("1", "2"))
+    first, base = (synthetic.measured(name, [0.01, 0.011], recognition=recognition) for name in ("1", "2"))
     joined = with_first_trial(Planned(base.spec, (), None, None), first, base)
     assert joined.projection is not None
     assert joined.projection.steps == 700
