@@ -17,7 +17,7 @@ from typing import Any
 from bench.analyse.sweep import interpolate, open_brackets, ran_out_of_memory, sweep_of
 from bench.config.settings import RunSettings
 from bench.config.syntax import sweep_values
-from bench.errors import DataError, Interrupted, NotApplicable, SettingsError, UsageError
+from bench.errors import DeviceAbsent, Interrupted, SettingsError, UsageError
 from bench.model.result import Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
@@ -95,7 +95,8 @@ class SweepStudy:
         self.fixed = {name: value for name, value in self.settings.param.items() if name not in self.axes}
         self.id = self.recorder.new_id()
         self._start = time.monotonic()
-        self._integral = all(value.lstrip("-").isdigit() for values in self.axes.values() for value in values)
+        numbers = [value for values in self.axes.values() for value in values if _is_number(value)]
+        self._integral = all(value.lstrip("-").isdigit() for value in numbers)
 
     def run(self) -> Sweep:
         """Measure all points.
@@ -167,9 +168,7 @@ class SweepStudy:
         settings = self._point_settings(point, points_left)
         try:
             (group,) = plan([self.workload], settings, swept=self.axes)
-        except (NotApplicable, DataError):
-            raise
-        except UsageError as error:
+        except (UsageError, DeviceAbsent) as error:
             if not self.results:
                 raise
             self.cut_short(f"{_point_text(point)} was refused: {error.message}")
