@@ -65,7 +65,7 @@ class Sampler(Protocol):
 
 OpenSampler = Callable[[Mapping[str, str]], Sampler | None]
 """Opens a sampler of the GPU that a worker with these environment variables uses; None if there is no such GPU.
-Never raises."""
+Raises nothing but `Interrupted`."""
 
 
 BUSY_SHARE = 0.1
