@@ -20,8 +20,13 @@ A message says what happened, and to what. The hint says what to do. The command
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Error numbers of a full disk and of an exceeded disk quota."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:

@@ -103,6 +103,7 @@ def sampled() -> object:
 
 def called() -> object:
     module = ModuleType("mine")
+    module.__file__ = "mine.py"
     module.total_steps = lambda: signal.raise_signal(signal.SIGINT)  # type: ignore[attr-defined]
     return user_file.call(module, "total_steps")
 
