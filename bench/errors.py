@@ -24,7 +24,6 @@ import errno
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a full disk and of an exceeded disk quota."""
 

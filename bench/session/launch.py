@@ -68,7 +68,7 @@ def _system_errors() -> Iterator[None]:
             raise OutputError(f"cannot write temporary files: {reason}", hint) from error
         hint = ""
         if error.errno in (errno.EAGAIN, errno.ENOMEM):
-            hint = "Raise the limit of processes and threads (`ulimit -u`, or --pids-limit of a container), or free memory."
+            hint = "Raise the limit of processes (`ulimit -u`, or --pids-limit of a container), or free memory."
         raise DevbenchError(f"cannot start a worker: {reason}", hint) from error
 
 
