@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -21,7 +21,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from bench.config import settings_errors
+from bench.config import settings_errors, syntax
 from bench.config.notation import option
 from bench.errors import SettingsError, nearest
 
@@ -46,6 +46,12 @@ class Settings(BaseSettings):
 
     MERGED: ClassVar[Mapping[str, Callable[[object], dict[str, str]]]] = {}
     """Settings that are tables and are merged over all sources, entry by entry, each with its reader."""
+
+    @field_validator("*")
+    @classmethod
+    def expand_home(cls, value: Any) -> Any:
+        """Replace `~` at the beginning of a path. A shell does not do so in `--output=~/results` or in a file."""
+        return syntax.expanded(value) if isinstance(value, Path) else value
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -111,9 +117,14 @@ def _settings_file(config: str | Path | None) -> Path | None:
     name = config or os.environ.get(FILE_VARIABLE)
     if not name:
         return FILE if FILE.is_file() else None
-    if not Path(name).is_file():
-        raise SettingsError(f"no settings file at {name}", f"Check {'--config' if config else FILE_VARIABLE}.")
-    return Path(name)
+    origin = "--config" if config else FILE_VARIABLE
+    try:
+        path = syntax.expanded(Path(name))
+    except ValueError as error:
+        raise settings_errors.invalid(name, origin, str(error)) from None
+    if not path.is_file():
+        raise SettingsError(f"no settings file at {path}", f"Check {origin}.")
+    return path
 
 
 def _merge(kind: type[Settings], name: str, value: object, origin: str) -> object:

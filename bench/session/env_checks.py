@@ -65,10 +65,14 @@ def _tensorflow(env: python_env.PythonEnv) -> Iterator[Check]:
     """Import TensorFlow and devbench's worker as a run does."""
     folder = worker_packages.folder_for(env)
     command = system.python_of(env.python, "bench.worker.self_check", str(folder or ""))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    fix = f"Try it: {env.python} -c 'import tensorflow'"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        yield Check("TensorFlow", "FAIL", f"was not imported within {SECONDS:g} s", fix)
+        return
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["the process ended without a message"])[-1]
-        fix = f"Try it: {env.python} -c 'import tensorflow'"
         yield Check("TensorFlow", "FAIL", f"cannot be imported: {said}", fix)
     else:
         yield Check("TensorFlow", "PASS", f"imported: {done.stdout.strip()}")

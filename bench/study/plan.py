@@ -269,7 +269,7 @@ def environments(settings: RunSettings) -> tuple[Env | None, ...]:
     Raises:
         SettingsError: One cannot be used.
     """
-    return tuple(_env(name, Path(path).expanduser()) for name, path in settings.env.items()) or (None,)
+    return tuple(_env(name, Path(path)) for name, path in settings.env.items()) or (None,)
 
 
 @cache

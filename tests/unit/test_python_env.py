@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.settings import RunSettings
-from bench.errors import SettingsError
+from bench.errors import OutputError, SettingsError
 from bench.machine import python_env, user_cache, uv
 from bench.machine.installed import tensorflow
 from bench.session import env_checks, worker_packages
@@ -45,9 +45,41 @@ def test_an_environment_that_cannot_be_used_is_refused_with_the_reason(empty: Pa
         (tmp_path, "is not a Python environment"),
         (tmp_path / "python", "does not run"),
         (empty, "--env x has no TensorFlow"),
+        (Path("~nobody-of-this-name/env"), "is in a home folder that is not known"),
     ):
         with pytest.raises(SettingsError, match=words):
             python_env.read("x", path)
+
+
+@pytest.mark.needs("posix")
+@pytest.mark.parametrize(
+    ("commands", "words"),
+    [
+        ("""echo '{"version": "3.7.3"}'""", "has Python 3.7.3$"),
+        ("echo hello", "is not an interpreter of Python"),
+        ("true", "is not an interpreter of Python"),
+        ("exit 3", "does not run: it ended with exit code 3"),
+        ("printf '\\377' >&2; exit 1", "does not run: \ufffd"),
+        ("exec sleep 60", "did not list its packages within 0.2 s$"),
+    ],
+)
+def test_a_program_that_is_no_usable_python_is_refused_with_the_reason(
+    commands: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "sleep" in commands:
+        monkeypatch.setattr(python_env, "SECONDS", 0.2)
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{commands}\n")
+    program.chmod(0o755)
+    with pytest.raises(SettingsError, match=words):
+        python_env.read("x", program)
+
+
+def test_a_start_up_file_of_an_environment_may_print(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\necho hello\nexec "{sys.executable}" "$@"\n')
+    program.chmod(0o755)
+    assert python_env.read("x", program).version == python_env.read("own", Path(sys.prefix)).version
 
 
 def test_each_environment_is_a_spec_of_its_own_even_if_their_packages_are_equal(tmp_path: Path) -> None:
@@ -146,6 +178,28 @@ def test_a_folder_of_the_cache_that_another_process_made_meanwhile_is_kept(tmp_p
         (target / "theirs").touch()
     assert list(target.parent.iterdir()) == [target]
     assert [path.name for path in target.iterdir()] == ["theirs"]
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(OutputError, match=r"cannot write devbench's cache in .*file") as caught,
+        user_cache.new_folder(tmp_path / "file" / "made"),
+    ):
+        pass
+    assert "XDG_CACHE_HOME" in caught.value.hint
+
+
+def test_a_user_without_a_home_folder_is_told_how_to_choose_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    with pytest.raises(SettingsError, match="no home folder") as caught:
+        user_cache.folder()
+    assert "XDG_CACHE_HOME" in caught.value.hint
 
 
 def test_a_folder_of_the_cache_that_is_not_complete_is_removed(tmp_path: Path) -> None:

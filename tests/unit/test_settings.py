@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -10,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic.fields import FieldInfo
 
 from bench.config import syntax
 from bench.config.base import Settings
@@ -66,6 +68,10 @@ def examples(name: str) -> list[tuple[str, Any]]:
     return [("5", 5), ("6", 6), ("7", 7)]
 
 
+def is_path(field: FieldInfo) -> bool:
+    return Path in (field.annotation, *get_args(field.annotation))
+
+
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Change to an empty folder, and remove all settings from the environment."""
@@ -114,6 +120,23 @@ def test_the_default_backend_in_an_image_is_the_backend_of_the_image(
     assert load(backend="cpu,cuda").backend == ("cpu", "cuda")
     monkeypatch.setenv("DEVBENCH_BACKEND", "directml")
     assert load().backend == ("directml",)
+
+
+@pytest.mark.parametrize("name", [name for name, field in RunSettings.model_fields.items() if is_path(field)])
+def test_a_path_may_begin_with_the_home_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expanded = Path.home() / "x"
+    assert getattr(load(**{name: "~/x"}), name) == expanded
+    Path("devbench.toml").write_text(f'{name} = "~/x"\n', encoding="utf-8")
+    assert getattr(load(), name) == expanded
+    monkeypatch.setenv(RunSettings.variable(name), "~nobody-of-this-name/x")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert caught.value.hint == "Use a path without '~', because the home folder of ~nobody-of-this-name is not known."
+
+
+def test_the_path_of_a_settings_file_may_begin_with_the_home_folder() -> None:
+    with pytest.raises(SettingsError, match=f"no settings file at {re.escape(str(Path.home()))}"):
+        load("~/nothing-of-this-name.toml")
 
 
 def test_none_and_an_empty_variable_count_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
