@@ -113,30 +113,56 @@ def test_what_a_worker_needs_is_copied_for_an_environment_with_the_same_python(
 
 
 @pytest.mark.parametrize(
-    ("listed", "options"),
+    ("listed", "options", "variables"),
     [
-        ("", []),
-        ("global.index-url='https://a/simple'\n", ["--default-index", "https://a/simple"]),
-        ("global.index-url='https://a'\n:env:.index-url='https://b'\n", ["--default-index", "https://b"]),
+        ("", [], {}),
+        ("global.index-url='https://a/simple'\n", [], {"UV_DEFAULT_INDEX": "https://a/simple"}),
+        ("global.index-url='https://a'\n:env:.index-url='https://b'\n", [], {"UV_DEFAULT_INDEX": "https://b"}),
         (
             "install.extra-index-url='\\nhttps://a\\nhttps://b'\n",
-            ["--index", "https://a", "--index", "https://b", "--index-strategy", "unsafe-best-match"],
+            ["--index-strategy", "unsafe-best-match"],
+            {"UV_INDEX": "https://a https://b"},
         ),
-        ("global.no-index='true'\nglobal.find-links='/w'\n", ["--no-index", "--find-links", "/w"]),
-        ("global.no-index='false'\nglobal.timeout='60'\n", []),
+        ("global.no-index='true'\nglobal.find-links='/v /w'\n", ["--no-index"], {"UV_FIND_LINKS": "/v,/w"}),
+        ("global.no-index='false'\nglobal.timeout='60'\n", [], {}),
+        ("global.trusted-host='a b'\n", ["--allow-insecure-host", "a", "--allow-insecure-host", "b"], {}),
     ],
 )
-def test_uv_uses_the_index_that_pip_is_configured_for(listed: str, options: list[str]) -> None:
-    assert sorted(uv._index_options(listed)) == sorted(options)
+def test_uv_uses_the_index_that_pip_is_configured_for(
+    listed: str, options: list[str], variables: dict[str, str]
+) -> None:
+    settings = uv.read_settings(listed)
+    assert list(uv.index_options(settings)) == options
+    assert uv.index_variables(settings) == variables
+
+
+def test_passwords_of_indexes_are_in_no_argument_no_message_and_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "uv"
+    program.write_text('#!/bin/sh\necho "arguments $*"; echo "cannot reach $UV_DEFAULT_INDEX" >&2; exit $CODE\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(uv, "find", lambda: str(program))
+    monkeypatch.setattr(uv, "pip_index", lambda: {"index-url": "https://me:s3c@ret@here/simple"})
+    monkeypatch.setenv("CODE", "1")
+    requirement = "mine@https://me:s3c@ret@here/mine.whl"
+    with pytest.raises(SettingsError) as caught:
+        uv.run(f"--with {requirement} cannot be installed", "pip", "install", requirement)
+    assert "cannot reach https://here/simple" in caught.value.message
+    assert "ret" not in caught.value.message + caught.value.hint
+    monkeypatch.setenv("CODE", "0")
+    assert "ret" not in uv.run("", "pip", "install", "mine")
+    monkeypatch.setattr(made_envs, "environment", Path)
+    assert list(made_envs.make(requirement)) == ["mine@https://here/mine.whl"]
 
 
 def test_what_uv_says_is_part_of_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    uv.index_options.cache_clear()
+    uv.pip_index.cache_clear()
     with pytest.raises(SettingsError, match="--with nothing==1 cannot be resolved for Python 3"):
         made_envs.make("nothing==1")
-    uv.index_options.cache_clear()
+    uv.pip_index.cache_clear()
 
 
 def test_environments_cannot_be_made_without_uv(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +191,9 @@ def test_uv_uses_the_index_of_a_pip_on_the_path_if_python_has_none(
         program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(without))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    uv.index_options.cache_clear()
-    assert uv.index_options() == ("--default-index", "https://here/simple")
-    uv.index_options.cache_clear()
+    uv.pip_index.cache_clear()
+    assert uv.pip_index() == {"index-url": "https://here/simple"}
+    uv.pip_index.cache_clear()
 
 
 def test_a_folder_of_the_cache_that_another_process_made_meanwhile_is_kept(tmp_path: Path) -> None:
