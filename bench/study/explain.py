@@ -12,6 +12,7 @@ from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.suspects import suspects
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import has_known_work, roofline
+from bench.analyse.samples import usable_samples
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.model.explanation import CauseKind, Explanation
@@ -167,7 +168,7 @@ class ExplainStudy:
         (first,) = self.sessions.measure([program], FIRST)
         if first.failure is not None:
             raise not_measured(program, first)
-        if all(sample.failure is not None for sample in first.samples):
+        if not usable_samples(first):
             limit = numbers.whole_seconds(self.sessions.budget.limit)
             if registry.is_script(self.workload) and first.recognition is None:
                 raise RunFailed(
