@@ -120,5 +120,6 @@ class Interrupted(DevbenchError):
         self.signum = signum
         self.exit_code = 128 + signum
         self.results: Sequence[Any] = tuple(results)
-        message = "interrupted: the results so far were kept and marked as partial"
+        partial = any(getattr(result, "status", "partial") == "partial" for result in self.results)
+        message = "interrupted: the results so far were kept" + (" and marked as partial" if partial else "")
         super().__init__(message if self.results else "interrupted before the first result")

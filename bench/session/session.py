@@ -29,6 +29,19 @@ from bench.session.worker_process import OutOfTime
 from bench.session.worker_servers import WorkerServers
 
 
+def script_folders(group: Group, settings: RunSettings) -> dict[str, ScriptFolder]:
+    """Return the folders of the scripts of a group, by the keys of their specs.
+
+    Raises:
+        SettingsError: A folder does not exist, or is too large to copy.
+    """
+    return {
+        planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
+        for planned in group.planned
+        if planned.spec.script is not None
+    }
+
+
 class Session:
     """Measures one group of specs.
 
@@ -66,11 +79,7 @@ class Session:
         self._scouted: dict[str, Facts] = {}  # facts from the recognition of scripts, by the keys of results
         self.results = new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
-        self._folders = {
-            planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
-            for planned in group.planned
-            if planned.spec.script is not None
-        }
+        self._folders = script_folders(group, settings)
         self.launcher = Launcher(
             settings.worker_timeout,
             self._progress,

@@ -39,7 +39,7 @@ from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
 from bench.study.peaks import PEAKS, peaks_for
 from bench.study.plan import plan, spec_of_settings
 from bench.study.recommend import Tried, fastest
-from bench.study.recorded import recorded, title_of
+from bench.study.recorded import keeping, recorded, title_of
 from bench.whatif import WhatIf
 
 FIRST = replace(WHAT_IF, separate_starts=1, cold_starts="alone", inspect=True, enough=lambda results: True)
@@ -54,14 +54,24 @@ def explain(
 ) -> Explanation:
     """Explain a workload. The arguments, results and errors are those of `bench.api.explain`."""
     title = f"explain {title_of([workload], settings)}"
-    with recorded(settings, title, recorder) as record, WorkerServers() as servers:
+    study: ExplainStudy | None = None
+
+    def so_far() -> tuple[Sequence[Result], Explanation | None]:
+        return (study.results, study.explanation) if study is not None else ((), None)
+
+    with (
+        keeping(so_far),
+        recorded(settings, title, recorder) as record,
+        keeping(so_far),
+        WorkerServers() as servers,
+    ):
         study = ExplainStudy(workload, settings, record, servers)
         try:
             explanation = study.run(what_ifs)
-        except Interrupted as error:
+        except Interrupted:
             if study.explanation is not None:
                 record.save_explanation(study.explanation)
-            raise Interrupted(error.signum, study.results, study.explanation) from None
+            raise
         record.save_explanation(explanation)
     return explanation
 
