@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -132,6 +133,18 @@ def test_a_path_may_begin_with_the_home_folder(name: str, monkeypatch: pytest.Mo
     with pytest.raises(SettingsError) as caught:
         load()
     assert caught.value.hint == "Use a path without '~', because the home folder of ~nobody-of-this-name is not known."
+
+
+@pytest.mark.parametrize("config", [None, "named.toml"])
+def test_a_settings_file_in_a_folder_that_cannot_be_read_is_an_error(
+    config: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    with pytest.raises(SettingsError, match=f"cannot read {config or 'devbench.toml'}: Permission denied"):
+        load(config)
 
 
 def test_the_path_of_a_settings_file_may_begin_with_the_home_folder() -> None:
