@@ -11,7 +11,7 @@ import secrets
 import time
 
 from bench.config.settings import RunSettings
-from bench.errors import Interrupted
+from bench.errors import DevbenchError, Interrupted, OutputError, UsageError
 from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.plan import Group
@@ -96,6 +96,7 @@ class Session:
 
         Raises:
             Interrupted: SIGINT or SIGTERM. The results hold what was measured and are saved as partial.
+            OutputError: The disk is full, or the folder for results can no longer be written.
         """
         new = [result.key for result in self.results if result.recognition is None]
         for announcement in dict.fromkeys(self._folders[key].announcement for key in new if key in self._folders):
@@ -119,6 +120,14 @@ class Session:
             self.launcher.abandon()
             self._conclude("interrupted")
             raise
+        except OutputError:  # there is no place for results
+            raise
+        except DevbenchError as error:  # such as a limit of processes
+            self.launcher.abandon(error.message)
+            kind = "workload" if isinstance(error, UsageError) else "error"
+            for result in self._working():
+                result.failure = Failure(kind=kind, message=error.message, hint=error.hint)
+            reason = "failed"
         finally:
             self.launcher.abandon()
         self._conclude(reason)

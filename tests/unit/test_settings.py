@@ -257,6 +257,13 @@ def test_an_error_names_the_invalid_value_its_source_and_the_allowed_values(
     assert allowed in by_variable.hint
 
 
+def test_an_error_does_not_show_the_password_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVBENCH_PUSHGATEWAY", "ftp://me:s3cret@here/")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert caught.value.message == "invalid value 'ftp://here/' for DEVBENCH_PUSHGATEWAY"
+
+
 def test_one_error_names_all_invalid_values() -> None:
     error = error_of(xla="maybe", threads="0")
     assert "--xla" in error.message
