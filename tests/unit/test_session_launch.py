@@ -19,6 +19,7 @@ from bench.model.failure import Failure
 from bench.model.result import Result
 from bench.session import launch, memory_fit
 from bench.session.launch import Launcher
+from bench.session.process import spawn
 from bench.session.worker_process import WorkerEnded
 
 GIB = 2**30
@@ -144,9 +145,13 @@ def test_a_worker_is_ended_if_there_is_no_room_for_the_thread_that_reads_from_it
         raise RuntimeError("can't start new thread")
 
     started: list[Any] = []
-    spawn = launch.spawn_in(None)
+
+    def start(*arguments: Any) -> Any:
+        started.append(spawn(*arguments))
+        return started[0]
+
     monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", "input(); input()"])
-    monkeypatch.setattr(launch, "spawn_in", lambda env: lambda *args: started.append(spawn(*args)) or started[0])
+    monkeypatch.setattr(launch, "spawn_in", lambda env: start)
     monkeypatch.setattr(threading.Thread, "start", no_room)
     with pytest.raises(DevbenchError, match="cannot start a worker: can't start new thread"):
         real_launcher().start(measured("0", []))

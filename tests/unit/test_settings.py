@@ -110,6 +110,18 @@ def test_results_of_an_image_go_elsewhere_if_the_folder_is_read_only(monkeypatch
     assert load(output="mine").output == Path("mine")
 
 
+@pytest.mark.needs("linux")
+def test_settings_of_an_image_are_read_in_a_folder_that_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVBENCH_IMAGE", "devbench:cpu")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load().backend == ("cpu",)
+
+
 @pytest.mark.parametrize(
     ("image", "backend"), [("devbench:cuda", "cuda"), ("devbench:cpu", "cpu"), ("devbench:hub", "cpu"), ("mine", "cpu")]
 )

@@ -28,7 +28,7 @@ from bench.session.session import Session
 from bench.study import explain, explain_sessions
 from bench.study.explain import ExplainStudy
 from bench.study.explain_levels import LADDER, largest_so_far, with_first_trial
-from bench.study.explain_what_ifs import TOGETHER, WHAT_IF
+from bench.study.explain_what_ifs import TOGETHER, WHAT_IF, WhatIfStudy
 from bench.study.peaks import peaks_settings
 from bench.study.plan import plan
 
@@ -285,7 +285,7 @@ def test_an_error_of_the_what_ifs_keeps_the_ladder(faked: type[Fake], monkeypatc
     def failed(*_: Any) -> None:
         raise DevbenchError("cannot start a process: Resource temporarily unavailable")
 
-    monkeypatch.setattr(explain.WhatIfStudy, "run", failed)
+    monkeypatch.setattr(WhatIfStudy, "run", failed)
     outcome = study_of().run()
     assert outcome.caveats[0] == (
         "The explanation is incomplete: cannot start a process: Resource temporarily unavailable."
@@ -310,12 +310,11 @@ def test_a_ladder_without_a_complete_trial_leaves_what_the_first_process_shows(
         results = measure(planned, *rest)
         if len(results) == 1:
             return results
-        failure = Failure(kind="nan", message="the loss is NaN")
-        updates = {"no trial is complete": {"samples": []}, "the program failed": {"failure": failure}}
         base, *lower = results
         if reason == "no trial is complete":
-            return [base, *(level.model_copy(update=updates[reason]) for level in lower)]
-        return [base.model_copy(update=updates[reason]), *lower]
+            return [base, *(level.model_copy(update={"samples": []}) for level in lower)]
+        failure = Failure(kind="nan", message="the loss is NaN")
+        return [base.model_copy(update={"failure": failure}), *lower]
 
     monkeypatch.setattr(study.sessions, "measure", cut_off)
     outcome = study.run(with_what_ifs=False)
