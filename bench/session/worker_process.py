@@ -269,16 +269,22 @@ class WorkerProcess:
         self.process.wait()
 
     def close(self) -> None:
-        """Wait for a worker that is done to end; kill one that is not."""
-        self.resume()
+        """Wait for a worker that is done to end; kill one that is not, also if a signal ends the wait."""
+        try:
+            self.resume()
+            self._close_stdin()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=GRACE_SECONDS)
+        finally:
+            self.kill()  # what it started may outlive it
+            self._close_stdin()
+            self._reader.join(timeout=GRACE_SECONDS)
+            self._errors.close()
+            self._scratch.cleanup()
+
+    def _close_stdin(self) -> None:
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=GRACE_SECONDS)
-        self.kill()  # what it started may outlive it
-        self._reader.join(timeout=GRACE_SECONDS)
-        self._errors.close()
-        self._scratch.cleanup()
 
     def _stderr(self) -> str:
         """Return the end of the worker's stderr. The worker must be dead, since its position in the file moves too."""
