@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.settings import RunSettings
-from bench.errors import OutputError, SettingsError
+from bench.errors import OutputError, SettingsError, UsageError
 from bench.machine import python_env, user_cache, uv
 from bench.machine.installed import tensorflow
 from bench.session import env_checks, worker_packages
@@ -178,6 +178,19 @@ def test_a_comma_within_a_requirement_does_not_end_an_environment(monkeypatch: p
     monkeypatch.setattr(made_envs, "environment", Path)
     made = made_envs.make("tensorflow[and-cuda,extra]>=2.19, <2.21,!=2.20.1 pandas,tensorflow==2.21.0")
     assert list(made) == ["tensorflow[and-cuda,extra]>=2.19, <2.21,!=2.20.1 pandas", "tensorflow==2.21.0"]
+
+
+@pytest.mark.parametrize("error", [SettingsError("uv is not installed"), OutputError("cannot write the cache")])
+def test_doctor_names_the_reason_if_an_environment_lacks_packages_that_cannot_be_installed(
+    error: UsageError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(env: python_env.PythonEnv) -> None:
+        raise error
+
+    monkeypatch.setattr(worker_packages, "folder_for", refused)
+    environment, packages = env_checks.checks("own", Path(sys.prefix))
+    assert environment.name == "environment"
+    assert (packages.status, packages.detail) == ("FAIL", error.message)
 
 
 def test_uv_uses_the_index_of_a_pip_on_the_path_if_python_has_none(
