@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import sys
+import tempfile
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +23,7 @@ from bench.session import launch, memory_fit
 from bench.session.launch import Launcher
 from bench.session.process import spawn
 from bench.session.worker_process import WorkerEnded
+from bench.session.worker_server import WorkerServer
 
 GIB = 2**30
 
@@ -159,6 +162,26 @@ def test_a_worker_is_ended_if_there_is_no_room_for_the_thread_that_reads_from_it
     assert process.poll() is not None
     for pipe in (process.stdin, process.stdout):
         pipe.close()
+
+
+@pytest.mark.needs("linux")
+def test_a_fork_that_the_system_refuses_is_told_from_other_errors() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server = WorkerServer.__new__(WorkerServer)
+    server._connection = ours
+
+    def refuse() -> None:
+        _, descriptors, _, _ = socket.recv_fds(theirs, 1000, 4)
+        os.write(descriptors[3], b"[Errno 11] Resource temporarily unavailable\n")
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    answering = threading.Thread(target=refuse)
+    answering.start()
+    with ours, theirs, tempfile.TemporaryFile() as errors, pytest.raises(OSError, match="unavailable") as caught:
+        server.fork("/tmp", errors)
+    answering.join()
+    assert caught.value.errno == errno.EAGAIN
 
 
 def real_launcher() -> Launcher:
