@@ -166,11 +166,15 @@ def test_a_worker_is_ended_if_there_is_no_room_for_the_thread_that_reads_from_it
 
 @pytest.mark.needs("linux")
 def test_a_fork_that_the_system_refuses_is_told_from_other_errors() -> None:
+    if sys.platform == "win32":
+        raise NotImplementedError
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     server = WorkerServer.__new__(WorkerServer)
     server._connection = ours
 
     def refuse() -> None:
+        if sys.platform == "win32":
+            raise NotImplementedError
         _, descriptors, _, _ = socket.recv_fds(theirs, 1000, 4)
         os.write(descriptors[3], b"[Errno 11] Resource temporarily unavailable\n")
         for descriptor in descriptors:
