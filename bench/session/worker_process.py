@@ -117,8 +117,8 @@ class WorkerProcess:
                 self._reader.start()
             except RuntimeError as error:  # threads count towards the limit of processes
                 raise OSError(errno.EAGAIN, str(error)) from None
+            self.order(Start(spec=spec, spawned=spawned, full=full, script=self._script, cluster=cluster))
             undo.pop_all()
-        self.order(Start(spec=spec, spawned=spawned, full=full, script=self._script, cluster=cluster))
 
     @staticmethod
     def _process_of(pid: int) -> Any:
