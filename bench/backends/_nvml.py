@@ -207,7 +207,8 @@ def open_sampler(environ: Mapping[str, str]) -> NvmlSampler | None:
         handle = choose(nvml, environ)
     except nvml.NVMLError:
         handle = None
-    if handle is None:
-        nvml.nvmlShutdown()
-        return None
-    return NvmlSampler(nvml, handle)
+    if handle is not None:
+        with contextlib.suppress(RuntimeError):  # a limit of processes has no room for its thread
+            return NvmlSampler(nvml, handle)
+    nvml.nvmlShutdown()
+    return None

@@ -104,7 +104,8 @@ def utilization(open_sampler: OpenSampler | None, environ: Mapping[str, str]) ->
             if sampler is None or lowest is None or lowest <= BUSY_SHARE:
                 break
             time.sleep(READING_SECONDS)
-            lowest = min(lowest, sampler.utilization() or 0.0)
+            if (now := sampler.utilization()) is not None:
+                lowest = min(lowest, now)
         return lowest
 
 
