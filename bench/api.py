@@ -239,10 +239,9 @@ def compare(results: Sequence[Argument], settings: RunSettings | None = None, **
         lambda result: read_file(paths[id(result)]) if id(result) in paths else result,
     )
     if not outcome.comparisons:
-        raise NotComparable(
-            "no two of these results can be compared",
-            "Results can be compared if they differ in one thing only: backend, loop, a parameter, or your own file.",
-        )
+        hint = "Results can be compared if they differ in one thing only: backend, loop, a parameter, or your own file."
+        reasons = [f"{r.spec.label} failed: {failure.message}" for r in outcome.results if (failure := r.failure)]
+        raise NotComparable("no two of these results can be compared", "\n".join([*dict.fromkeys(reasons), hint]))
     if not sources[-1].several:  # a single result need not have counterparts for a whole folder
         named = {result.id for result in sources[-1].results}
         unchecked = [result for result in outcome.unchecked if result.id in named]

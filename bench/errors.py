@@ -20,8 +20,12 @@ A message says what happened, and to what. The hint says what to do. The command
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Error numbers of a full disk and of an exceeded disk quota."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
@@ -117,5 +121,6 @@ class Interrupted(DevbenchError):
         self.signum = signum
         self.exit_code = 128 + signum
         self.results: Sequence[Any] = tuple(results)
-        kept = "interrupted: the results so far were kept and marked as partial"
+        partial = any(getattr(result, "status", "partial") == "partial" for result in self.results)
+        kept = "interrupted: the results so far were kept" + (" and marked as partial" if partial else "")
         super().__init__(message or (kept if self.results else "interrupted before the first result"))

@@ -94,7 +94,10 @@ def _scale(ratio: Interval | None, factor: float) -> Interval | None:
 
 def _side(result: Result, label: str) -> Side:
     processes = len(usable_samples(result))
-    return Side(id=result.id, label=label, processes=processes, step_seconds=result.summary.step_seconds)
+    step, failure = result.summary.step_seconds, result.failure
+    return Side(
+        id=result.id, label=label, processes=processes, step_seconds=step, failure=failure.brief if failure else None
+    )
 
 
 def _labels(base: Result, other: Result, diffs: Sequence[Difference]) -> tuple[str, str]:

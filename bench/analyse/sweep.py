@@ -14,7 +14,7 @@ from bench.analyse.verdict import verdict
 from bench.analyse.warnings import DISTURBANCES
 from bench.model.interval import Interval
 from bench.model.result import Result, ResultWarning, Summary
-from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep
+from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep, rising
 
 DISTURBED = (*DISTURBANCES, "shared-gpu", "not-interleaved")
 """Keys of the warnings about disturbances, because of which the results of a study may not be comparable."""
@@ -29,7 +29,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
     """
     axes = swept_axes(results)
     by_curve: dict[str, list[Result]] = {}
-    for result in sorted(results, key=lambda r: _values(r, axes)):
+    for result in sorted(results, key=lambda r: rising(_values(r, axes))):
         by_curve.setdefault(curve_label(result), []).append(result)
     names = list(dict.fromkeys(curve_label(result) for result in results))
     curves = [Curve(label=name, points=[_point(result, axes) for result in by_curve[name]]) for name in names]
@@ -47,7 +47,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
     return Sweep(
         id=results[0].parent or "",
         workload=results[0].spec.workload,
-        axes={name: sorted({result.spec.params[name] for result in results}) for name in axes},
+        axes={name: sorted({r.spec.params[name] for r in results}, key=lambda value: rising([value])) for name in axes},
         threshold=threshold,
         curves=curves,
         warnings=disturbances(results),

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench.errors import Interrupted
 from bench.machine.gpu import GpuMemory, GpuReadings
 
 PERIOD_SECONDS = 0.2
@@ -187,21 +188,27 @@ class NvmlSampler:
 
 
 def open_sampler(environ: Mapping[str, str]) -> NvmlSampler | None:
-    """Open a sampler of a worker's GPU; return None if NVML or the GPU is not there. Never raises.
+    """Open a sampler of a worker's GPU; return None if NVML or the GPU is not there.
 
     Args:
         environ: the worker's environment variables.
+
+    Raises:
+        Interrupted: a signal arrived. Nothing else is raised.
     """
     try:
         nvml: Any = importlib.import_module("pynvml")
         nvml.nvmlInit()
+    except Interrupted:
+        raise
     except Exception:  # package, library or driver absent, or versions that do not match: there are no figures
         return None
     try:
         handle = choose(nvml, environ)
     except nvml.NVMLError:
         handle = None
-    if handle is None:
-        nvml.nvmlShutdown()
-        return None
-    return NvmlSampler(nvml, handle)
+    if handle is not None:
+        with contextlib.suppress(RuntimeError):  # a limit of processes has no room for its thread
+            return NvmlSampler(nvml, handle)
+    nvml.nvmlShutdown()
+    return None

@@ -6,7 +6,6 @@ as JSON. Any other exception is an internal error of devbench. Its hint says how
 
 from __future__ import annotations
 
-import errno
 import functools
 import itertools
 import json
@@ -21,13 +20,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from bench.errors import DevbenchError, Interrupted, OutputError
+from bench.errors import DISK_FULL, DevbenchError, Interrupted, OutputError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Error numbers of a full disk and of an exceeded disk quota."""
 
 TRACEBACK_VARIABLE = "DEVBENCH_TRACEBACK"
 
@@ -192,7 +188,7 @@ def end_if_full(error: Exception) -> None:
     Raises:
         typer.Exit: The disk is full, or the disk quota is exceeded.
     """
-    if isinstance(error, OSError) and error.errno in FULL:
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
         reason = error.strerror or "the disk is full"
         _end(OutputError(f"cannot write the output: {reason}", "Free some space, or write it elsewhere."))
 

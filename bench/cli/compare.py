@@ -14,7 +14,7 @@ from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.config.syntax import write_share
 from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed
-from bench.model.comparison import Comparison, Matrix
+from bench.model.comparison import Comparison, Matrix, Side
 from bench.model.result import Result
 
 
@@ -28,8 +28,8 @@ def compare(
         typer.Option(
             "--fail-on",
             metavar="slower",
-            help="Exit with code 5 if a result is slower than its baseline, 4 if one cannot be compared, 1 if there "
-            "is too little data.",
+            help="Exit with code 5 if a result is slower than its baseline, 4 if one cannot be compared, 1 if one "
+            "failed or there is too little data.",
         ),
     ] = None,
     force: Annotated[
@@ -86,7 +86,8 @@ def gate_error(
 ) -> DevbenchError | None:
     """Return the error of `--fail-on slower`. None if every result was compared and none is slower.
 
-    An undecided verdict is not an error.
+    An undecided verdict is not an error. The verdict on a result that failed is one, whatever its processes measured
+    before.
 
     Args:
         allowed: Comparisons that are fair, or that `--force` allows.
@@ -94,21 +95,30 @@ def gate_error(
         unchecked: Results that have no counterpart to be compared with.
         threshold: The smallest relative difference that matters, as a share.
     """
-    if slower := [comparison for comparison in allowed if comparison.verdict == "slower"]:
+    failed = {side.label: side.failure for comparison in allowed for side in _sides(comparison) if side.failure}
+    whole = [comparison for comparison in allowed if not any(side.failure for side in _sides(comparison))]
+    if slower := [comparison for comparison in whole if comparison.verdict == "slower"]:
         return SlowerThanAllowed(f"slower than the baseline by more than {write_share(threshold)}: {_others(slower)}")
     if refused:
         return NotComparable(
             f"cannot be compared, so they may be slower: {_others(refused)}", "Compare only two of them to see why."
         )
+    if failed:
+        reasons = "; ".join(f"{label}: {reason}" for label, reason in failed.items())
+        return RunFailed(f"failed, so there is no verdict: {reasons}", "Mend the failure, and measure again.")
     if unchecked:
         names = ", ".join(f"{result.spec.label} ({result.id})" for result in unchecked)
         return NotComparable(
             f"no counterpart, so they may be slower: {names}",
             "Measure the same specs for both, or compare only two results to see why they cannot be compared.",
         )
-    if undecided := [comparison for comparison in allowed if comparison.verdict == "not enough data"]:
+    if undecided := [comparison for comparison in whole if comparison.verdict == "not enough data"]:
         return RunFailed(f"no verdict, so they may be slower: {_others(undecided)}", "Check whether their runs failed.")
     return None
+
+
+def _sides(comparison: Comparison) -> tuple[Side, Side]:
+    return comparison.base, comparison.other
 
 
 def _others(comparisons: Sequence[Comparison]) -> str:

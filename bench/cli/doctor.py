@@ -74,7 +74,7 @@ def _sections(settings: RunSettings, requested: Sequence[str]) -> Iterator[tuple
         from bench.session import env_checks
 
         for name, path in settings.env.items():
-            yield f"environment {name}", env_checks.checks(name, Path(path).expanduser())
+            yield f"environment {name}", env_checks.checks(name, Path(path))
 
 
 def _optional(checks: Iterator[Check]) -> Iterator[Check]:

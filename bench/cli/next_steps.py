@@ -71,7 +71,8 @@ def after_slow_down(
         is_default = settings.threshold == RunSettings.model_fields["threshold"].default
         threshold = [] if is_default else arguments("threshold", settings.threshold)
         ends = ["--good", commits[0][:12], "--bad", commits[-1][:12]]
-        bisect = _command("bisect", spec, program, settings, [*ends, *shared, *loop, *threshold])
+        without_env = settings.model_copy(update={"env": {}})  # bisect makes its own
+        bisect = _command("bisect", spec, program, without_env, [*ends, *shared, *loop, *threshold])
         commands.insert(0, (bisect, "which commit made it slower"))
     return commands
 
@@ -86,14 +87,14 @@ def _selection(spec: Spec) -> list[str]:
 
 def _command(name: str, spec: Spec, workload: str, settings: RunSettings, options: Sequence[str]) -> str:
     """Return a command for the program of a spec, with the settings that change what it computes."""
-    from bench.study.recommend import repeated
+    from bench.study.recommend import place_of, repeated
 
     script = spec.script
     program = ["-m", script.module] if script and script.module else [workload]
     own = settings.model_copy(update={"args": None, "watch": None})  # they follow
-    workdir = arguments("workdir", settings.workdir) if settings.workdir else []
+    place = place_of(spec, settings)
     rest = ["--", *script.arguments] if script and script.arguments else []
-    return shlex.join(["devbench", name, *program, *options, *repeated(own), *workdir, *rest])
+    return shlex.join(["devbench", name, *program, *options, *repeated(own), *place, *rest])
 
 
 def report(folder: Path) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -21,7 +21,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from bench.config import settings_errors
+from bench.config import settings_errors, syntax
 from bench.config.notation import option
 from bench.errors import SettingsError, nearest
 
@@ -46,6 +46,12 @@ class Settings(BaseSettings):
 
     MERGED: ClassVar[Mapping[str, Callable[[object], dict[str, str]]]] = {}
     """Settings that are tables and are merged over all sources, entry by entry, each with its reader."""
+
+    @field_validator("*")
+    @classmethod
+    def expand_home(cls, value: Any) -> Any:
+        """Replace `~` at the beginning of a path. A shell does not do so in `--output=~/results` or in a file."""
+        return syntax.expanded(value) if isinstance(value, Path) else value
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -110,10 +116,31 @@ def _settings_file(config: str | Path | None) -> Path | None:
     """Return the settings file: the named one, which must exist, or else `devbench.toml` if it exists."""
     name = config or os.environ.get(FILE_VARIABLE)
     if not name:
-        return FILE if FILE.is_file() else None
-    if not Path(name).is_file():
-        raise SettingsError(f"no settings file at {name}", f"Check {'--config' if config else FILE_VARIABLE}.")
-    return Path(name)
+        return FILE if _is_file(FILE) else None
+    origin = "--config" if config else FILE_VARIABLE
+    try:
+        path = syntax.expanded(Path(name))
+    except ValueError as error:
+        raise settings_errors.invalid(name, origin, str(error)) from None
+    if not _is_file(path):
+        raise SettingsError(f"no settings file at {path}", f"Check {origin}.")
+    return path
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether there is a file.
+
+    Raises:
+        SettingsError: Its folder cannot be read.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> SettingsError:
+    return SettingsError(f"cannot read {path}: {error.strerror}", "Check its permissions.")
 
 
 def _merge(kind: type[Settings], name: str, value: object, origin: str) -> object:
@@ -165,7 +192,7 @@ class _File(TomlConfigSettingsSource):
         except ValueError as error:  # a TOMLDecodeError, or bytes that are not UTF-8
             raise SettingsError(f"{file} is not valid TOML: {error}", 'Write lines such as: max_time = "2m"') from None
         except OSError as error:
-            raise SettingsError(f"cannot read {file}: {error.strerror}", "Check its permissions.") from None
+            raise _unreadable(file, error) from None
         values = self.toml_data.get(kind.TABLE, {}) if kind.TABLE else self.toml_data
         if not isinstance(values, dict):
             raise SettingsError(f"'{kind.TABLE}' in {file} is not a table", f"Write [{kind.TABLE}].")

@@ -34,7 +34,7 @@ class ImageDefaults(PydanticBaseSettingsSource):
         if image is None:
             return {}
         output = {"output": MOUNT} if os.path.ismount(MOUNT) else {}
-        if not output and not os.access(Path.cwd(), os.W_OK):  # such as a folder of scripts that is mounted read-only
+        if not output and not os.access(os.curdir, os.W_OK):  # such as a folder of scripts that is mounted read-only
             output = {"output": Path(tempfile.gettempdir()) / "results"}
         backend = image.rpartition(":")[2]
         return {"backend": backend, **output} if backend in backends.names() else output

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from bench.config import syntax
 from bench.errors import SettingsError
+from bench.machine.credentials import without_credentials
 
 
 def from_validation(error: ValidationError, origin: Callable[[str], str]) -> SettingsError:
@@ -38,7 +39,7 @@ def invalid(value: object, origin: str, allowed: str) -> SettingsError:
 def _message(value: object, origin: str) -> str:
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         value = ",".join(value)
-    return f"invalid value '{value}' for {origin}"
+    return f"invalid value '{without_credentials(str(value))}' for {origin}"
 
 
 def _sentence(text: str) -> str:

@@ -10,6 +10,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -117,6 +118,14 @@ def url_path(value: object) -> str:
     if text and not _URL_PATH.fullmatch(text):
         raise ValueError(URL_PATH)
     return text
+
+
+def expanded(path: Path) -> Path:
+    """Return a path whose first part is no longer `~` or `~USER`."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError(f"use a path without '~', because the home folder of {path.parts[0]} is not known") from None
 
 
 def names(value: object) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ dependency is NumPy.
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -93,9 +94,12 @@ def find(dataset: DataSet, data_dir: Path | None = None) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Return Keras' folder for data sets, below `KERAS_HOME` or `~/.keras`."""
-    home = os.environ.get("KERAS_HOME")
-    return (Path(home) if home else Path("~/.keras")).expanduser() / "datasets"
+    """Return Keras' folder for data sets: below `KERAS_HOME`, `~/.keras`, or a temporary folder if there is no home."""
+    try:
+        folder = Path(os.environ.get("KERAS_HOME") or "~/.keras").expanduser()
+    except RuntimeError:  # such as an arbitrary user of a container
+        folder = Path(tempfile.gettempdir()) / ".keras"
+    return folder / "datasets"
 
 
 def _dataset(name: str) -> DataSet:

@@ -153,22 +153,19 @@ def _virtual(root: Path) -> Iterator[Check]:
 
 def _output(output: Path) -> Iterator[Check]:
     fix = "Choose a writable folder: --output DIR"
-    if output.exists() and not output.is_dir():
-        yield Check("output folder", "FAIL", f"{output} is not a folder", fix)
-        return
-    folder = next(parent for parent in (output, *output.absolute().parents) if parent.exists())
+    folder = output
     try:
+        if output.exists() and not output.is_dir():
+            yield Check("output folder", "FAIL", f"{output} is not a folder", fix)
+            return
+        folder = next(parent for parent in (output, *output.absolute().parents) if parent.exists())
         # Permission bits do not show a read-only file system, a quota or a mapped user, so write a file.
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"devbench")
     except OSError as error:
         yield Check("output folder", "FAIL", f"{folder} is not writable: {error.strerror or error}", fix)
     else:
-        yield Check(
-            "output folder",
-            "PASS",
-            str(output) if output.exists() else f"{output} (will be created)",
-        )
+        yield Check("output folder", "PASS", str(output) if folder == output else f"{output} (will be created)")
 
 
 def _data(data_dir: Path | None) -> Iterator[Check]:

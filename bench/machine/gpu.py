@@ -65,7 +65,7 @@ class Sampler(Protocol):
 
 OpenSampler = Callable[[Mapping[str, str]], Sampler | None]
 """Opens a sampler of the GPU that a worker with these environment variables uses; None if there is no such GPU.
-Never raises."""
+Raises nothing but `Interrupted`."""
 
 
 BUSY_SHARE = 0.1
@@ -104,7 +104,8 @@ def utilization(open_sampler: OpenSampler | None, environ: Mapping[str, str]) ->
             if sampler is None or lowest is None or lowest <= BUSY_SHARE:
                 break
             time.sleep(READING_SECONDS)
-            lowest = min(lowest, sampler.utilization() or 0.0)
+            if (now := sampler.utilization()) is not None:
+                lowest = min(lowest, now)
         return lowest
 
 

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.errors import SettingsError
 from bench.machine.installed import TENSORFLOWS
@@ -22,8 +23,13 @@ OLDEST = (3, 10)
 SECONDS = 60.0
 """Time limit for reading an environment, in seconds."""
 
+PASS = "Pass the folder of an environment, such as old=.venv, or its interpreter."
+
 _READ = (
-    "import json, platform, re, sys; from importlib import metadata, util;"
+    "import json, platform, re, sys;"
+    "sys.version_info < (3, 8) and "  # without `importlib.metadata`. Python 2 must be able to compile this
+    "(sys.stdout.write(json.dumps({'version': platform.python_version()})), sys.exit());"
+    "from importlib import metadata, util;"
     "sys.path = [path for path in sys.path if path];"  # without the working folder
     "found = [d for d in metadata.distributions() if d.metadata['Name']];"
     "packages = {re.sub('[-_.]+', '-', d.metadata['Name']).lower(): d.version for d in reversed(found)};"
@@ -73,15 +79,19 @@ def interpreter(path: Path) -> Path:
     Raises:
         SettingsError: there is none.
     """
-    if path.is_file() and os.access(path, os.X_OK):
-        return path.absolute()  # not resolved: the link decides which environment it belongs to
-    for name in ("bin/python", "Scripts/python.exe", "python.exe"):
-        if (path / name).is_file():
-            return (path / name).absolute()
-    problem = "is not a Python environment" if path.exists() else "does not exist"
-    raise SettingsError(
-        f"--env: {path} {problem}", "Pass the folder of an environment, such as old=.venv, or its interpreter."
-    )
+    try:
+        path = path.expanduser()
+        if path.is_file() and os.access(path, os.X_OK):
+            return path.absolute()  # not resolved: the link decides which environment it belongs to
+        for name in ("bin/python", "Scripts/python.exe", "python.exe"):
+            if (path / name).is_file():
+                return (path / name).absolute()
+        problem = "is not a Python environment" if path.exists() else "does not exist"
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+    except RuntimeError:
+        problem = "is in a home folder that is not known"
+    raise SettingsError(f"--env: {path} {problem}", PASS)
 
 
 def read(name: str, path: Path) -> PythonEnv:
@@ -95,18 +105,39 @@ def read(name: str, path: Path) -> PythonEnv:
         SettingsError: it cannot be used.
     """
     python = interpreter(path)
-    try:
-        command = [str(python), "-c", _READ]
-        output = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
-        env = PythonEnv(name=name, python=str(python), **json.loads(output))
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        said = str(getattr(error, "stderr", "") or error).strip().splitlines()[-1:]
-        raise SettingsError(
-            f"--env {name}: {python} does not run: {' '.join(said)}", "Recreate the environment."
-        ) from None
-    if tuple(map(int, env.version.split(".")[:2])) < OLDEST:
+    found = _document(name, python)
+    if tuple(map(int, found["version"].split(".")[:2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        raise SettingsError(f"--env {name} has Python {env.version}", f"devbench needs Python {oldest} or newer.")
+        raise SettingsError(f"--env {name} has Python {found['version']}", f"devbench needs Python {oldest} or newer.")
+    env = PythonEnv(name=name, python=str(python), **found)
     if not env.has_tensorflow:
         raise SettingsError(f"--env {name} has no TensorFlow", f"Install it: {python} -m pip install tensorflow")
     return env
+
+
+def _document(name: str, python: Path) -> dict[str, Any]:
+    """Return what an interpreter says about itself and its packages. Of an old version, only the version.
+
+    Raises:
+        SettingsError: it does not run, or is no interpreter of Python.
+    """
+    start = f"--env {name}: {python}"
+    try:
+        done = subprocess.run(
+            [str(python), "-c", _READ], capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        hint = f"Try it: {python} -c 'import importlib.metadata'. Is the environment on a slow file system?"
+        raise SettingsError(f"{start} did not list its packages within {SECONDS:g} s", hint) from None
+    except OSError as error:
+        raise SettingsError(f"{start} does not run: {error.strerror}", PASS) from None
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or [f"it ended with exit code {done.returncode}"])[-1]
+        raise SettingsError(f"{start} does not run: {said}", f"Recreate the environment. {PASS}")
+    try:
+        document: Any = json.loads((done.stdout.splitlines() or [""])[-1])  # a start-up file may print before it
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or "version" not in document:
+        raise SettingsError(f"{start} is not an interpreter of Python", PASS)
+    return document

@@ -259,12 +259,15 @@ def package_joules(
         wall: seconds between the two readings.
 
     Returns:
-        The energy; None if a counter is missing or may have wrapped more than once.
+        The energy; None if a counter is missing, or has wrapped around and its range is not known, or may have wrapped
+        around more than once.
     """
     total = 0
     for zone, limit in ranges.items():
         if zone not in before or zone not in now or wall * _MAX_WATTS * 1e6 > limit > 0:
             return None
         delta = now[zone] - before[zone]
+        if delta < 0 and not limit:
+            return None
         total += delta + limit if delta < 0 else delta
     return total / 1e6 if ranges else None

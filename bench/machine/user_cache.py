@@ -8,11 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.errors import OutputError, SettingsError
+
 
 def folder() -> Path:
-    """Return devbench's folder in the user's cache. It may not exist."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(home) if home else Path.home() / ".cache") / "devbench"
+    """Return devbench's folder in the user's cache. It may not exist.
+
+    Raises:
+        SettingsError: The user has no home folder, such as an arbitrary user of a container.
+    """
+    cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    try:
+        return (Path(cache) if cache else Path.home() / ".cache") / "devbench"
+    except RuntimeError:
+        raise SettingsError("this user has no home folder, which holds devbench's cache", FIX) from None
+
+
+FIX = "Set XDG_CACHE_HOME to a folder that can be written."
 
 
 @contextmanager
@@ -26,10 +38,16 @@ def new_folder(target: Path) -> Iterator[Path]:
         target: Where the folder belongs. It does not exist yet.
 
     Raises:
+        OutputError: The cache cannot be written.
         OSError: The folder cannot be moved.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="new-") as scratch:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        new = tempfile.TemporaryDirectory(dir=target.parent, prefix="new-")
+    except OSError as error:
+        message = f"cannot write devbench's cache in {target.parent}: {error.strerror or error}"
+        raise OutputError(message, FIX) from None
+    with new as scratch:
         made = Path(scratch) / target.name
         yield made
         try:

@@ -16,19 +16,22 @@ from functools import cache
 from pathlib import Path
 
 from bench.errors import SettingsError
+from bench.machine.credentials import without_credentials
 
 SECONDS = 1800.0
 """Time limit of a command, in seconds. A TensorFlow with CUDA has several GB to download."""
 
 
-INDEX_OPTIONS = {
-    "index-url": "--default-index",
-    "extra-index-url": "--index",
-    "find-links": "--find-links",
-    "trusted-host": "--allow-insecure-host",
-    "no-index": "--no-index",
+URL_VARIABLES = {
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "find-links": ("UV_FIND_LINKS", ","),
 }
-"""The settings of pip that configure the index, each with the option of uv that has the same meaning."""
+"""The settings of pip whose URLs may hold a password, each with the variable of uv that has the same meaning, and what
+separates its values. Every user of a machine can see the options of a process, but not its variables."""
+
+INDEX_SETTINGS = (*URL_VARIABLES, "trusted-host", "no-index")
+"""The settings of pip that configure the index."""
 
 OWN_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
 """Variables that configure uv's index."""
@@ -54,51 +57,74 @@ def run(problem: str, *arguments: str, text: str | None = None) -> str:
     program = find()
     if program is None:
         raise SettingsError(f"{problem}: uv is not installed", "Install it: pip install uv")
-    index = index_options() if arguments[0] == "pip" else ()
+    settings = pip_index() if arguments[0] == "pip" else {}
     try:
         done = subprocess.run(
-            [program, *arguments, *index], input=text, capture_output=True, text=True, timeout=SECONDS, check=False
+            [program, *arguments, *index_options(settings)],
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+            env=os.environ | index_variables(settings),
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise SettingsError(f"{problem}: {error}", "Run the command again.") from None
+    except subprocess.TimeoutExpired:
+        raise _failed(f"{problem}: uv did not end within {SECONDS:g} s", "Run the command again.") from None
+    except OSError as error:
+        raise _failed(f"{problem}: {error}", "Run the command again.") from None
     if done.returncode:
         said = " ".join(done.stderr.split()).removeprefix("error: ")[-400:]
-        raise SettingsError(f"{problem}: {said}", f"The command was: uv {' '.join(arguments)}")
+        raise _failed(f"{problem}: {said}", f"The command was: uv {' '.join(arguments)}")
     return done.stdout
 
 
+def _failed(message: str, hint: str) -> SettingsError:
+    return SettingsError(without_credentials(message), without_credentials(hint))
+
+
 @cache
-def index_options() -> tuple[str, ...]:
-    """Return the options of uv for the package index that pip is configured for."""
+def pip_index() -> Mapping[str, str]:
+    """Return the settings of the package index that pip is configured for. Empty if uv has an index of its own."""
     if any(name in os.environ for name in OWN_INDEX):
-        return ()
+        return {}
     for pip in ([sys.executable, "-m", "pip"], ["pip"], ["pip3"]):  # an environment that uv made may have no pip
         if shutil.which(pip[0]) is None:
             continue
         command = [*pip, "--disable-pip-version-check", "config", "list"]
         listed = subprocess.run(command, capture_output=True, text=True, check=False)
         if listed.returncode == 0:
-            return tuple(_index_options(listed.stdout))
-    return ()
+            return read_settings(listed.stdout)
+    return {}
 
 
-def _index_options(listed: str) -> Iterator[str]:
-    """Yield the options of uv for what `pip config list` prints."""
-    for name, value in _settings(listed).items():
-        option = INDEX_OPTIONS[name]
-        if name != "no-index":
-            yield from (word for entry in value.split() for word in (option, entry))
-        elif value.lower() in ("1", "true", "yes", "on"):
-            yield option
-    if "extra-index-url" in _settings(listed):
+def index_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of uv for pip's settings of the index."""
+    return {
+        variable: separator.join(settings[name].split())
+        for name, (variable, separator) in URL_VARIABLES.items()
+        if name in settings
+    }
+
+
+def index_options(settings: Mapping[str, str]) -> Iterator[str]:
+    """Yield the options of uv for pip's settings of the index."""
+    for host in settings.get("trusted-host", "").split():
+        yield from ("--allow-insecure-host", host)
+    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        yield "--no-index"
+    if "extra-index-url" in settings:
         yield from ("--index-strategy", "unsafe-best-match")  # as pip does
 
 
-def _settings(listed: str) -> Mapping[str, str]:
-    """Return pip's settings of the index. Variables override section `install`, which overrides section `global`."""
+def read_settings(listed: str) -> Mapping[str, str]:
+    """Return pip's settings of the index from what `pip config list` prints.
+
+    Variables override section `install`, which overrides section `global`.
+    """
     settings: dict[str, str] = {}
     for section in ("global", "install", ":env:"):
         for match in re.finditer(rf"^{re.escape(section)}\.([a-z-]+)=(.*)$", listed, re.MULTILINE):
-            if match[1] in INDEX_OPTIONS:
+            if match[1] in INDEX_SETTINGS:
                 settings[match[1]] = str(ast.literal_eval(match[2]))
     return settings

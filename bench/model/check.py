@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from bench.errors import Interrupted
+
 Status = Literal["PASS", "WARN", "FAIL", "SKIP"]
 
 
@@ -28,14 +30,19 @@ class Check:
 
 
 def run_check(name: str, check: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """Yield the results of a check. If it raises, yield a WARN instead, so that doctor always finishes.
+    """Yield the results of a check. If it raises an error, yield a WARN instead, so that doctor always finishes.
 
     Args:
         name: name of that WARN.
         check: yields results, and may raise anything.
+
+    Raises:
+        Interrupted: a signal arrived during the check.
     """
     try:
         yield from check()
+    except Interrupted:
+        raise
     except Exception as error:  # an unforeseen machine must not end the other checks
         message = f"this check failed: {type(error).__name__}: {error}"
         yield Check(name, "WARN", message, "Please report this as a bug.")

@@ -72,6 +72,7 @@ class Side(Record):
     label: str = Field(description="its label, unique within the comparison")
     processes: int = Field(description="number of processes that measured something")
     step_seconds: Interval | None = Field(None, description="typical step")
+    failure: str | None = Field(None, description="why it failed; null if it did not")
 
 
 class PhaseDifference(Record):

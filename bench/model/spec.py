@@ -180,7 +180,14 @@ class WorkloadSpec(Frozen):
     )
     env: Annotated[
         Env | None,
-        Role("axis", options=("env",), several="list", computation=True, label=lambda env: env.name if env else ""),
+        Role(
+            "axis",
+            options=("env",),
+            several="list",
+            computation=True,
+            peaks=True,
+            label=lambda env: env.name if env else "",
+        ),
     ] = Field(None, description="its Python environment; null for devbench's own")
     params: Annotated[dict[str, Any], Role("rule", options=("param",), several="vary", computation=True)] = Field(
         default_factory=dict, description="every parameter with its value"

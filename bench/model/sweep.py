@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import Field
@@ -10,6 +11,13 @@ from bench.model.comparison import Unit, Verdict
 from bench.model.interval import Interval
 from bench.model.record import Record
 from bench.model.result import ResultWarning
+
+
+def rising(values: Iterable[Any]) -> tuple[tuple[bool, float, str], ...]:
+    """Return the key by which values of parameters are sorted: numbers by size, then words and null by their text."""
+    return tuple(
+        (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, str(value)) for value in values
+    )
 
 
 class Point(Record):
@@ -64,7 +72,7 @@ class Sweep(Record):
 
     id: str = Field(description="id that its results have as their parent")
     workload: str = Field(description="name of the workload")
-    axes: dict[str, list[Any]] = Field(description="swept parameter to the values measured, rising")
+    axes: dict[str, list[Any]] = Field(description="swept parameter to the values measured: numbers rising, then words")
     threshold: float = Field(description="smallest relative difference that matters")
     curves: list[Curve] = Field(description="one per case, backend, environment and loop")
     warnings: list[ResultWarning] = Field(default_factory=list, description="warnings of its points, one of each kind")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.errors import WorkloadError
+from bench.errors import Interrupted, WorkloadError
 from bench.registry.program_errors import error_text
 from bench.version import install_command
 
@@ -71,6 +71,8 @@ def read(file: Path) -> Notebook:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about cells without an id
             document = nbformat.reads(text, as_version=4)
+    except Interrupted:
+        raise
     except Exception as error:  # nbformat and its validators raise errors of many types
         raise WorkloadError(f"{file.name} is not a notebook: {error_text(error, None)}") from error
     _require_python(document.metadata, file)

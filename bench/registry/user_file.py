@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from bench.errors import WorkloadError
+from bench.errors import Interrupted, WorkloadError
 from bench.registry.notebook import is_notebook, read
 from bench.registry.program_errors import error_text
 from bench.registry.script import Decision, decide
@@ -152,6 +152,8 @@ def call(module: ModuleType, function: str, **arguments: Any) -> Any:
     parameters = inspect.signature(target).parameters
     try:
         return target(**{name: value for name, value in arguments.items() if name in parameters})
+    except Interrupted:
+        raise
     except Exception as error:
         file = Path(module.__file__ or "")
         raise WorkloadError(f"`{function}` of {file.name} failed: {error_text(error, file)}") from error

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.errors import SettingsError
+from bench.errors import SettingsError, UsageError
 from bench.machine import python_env, system
 from bench.machine.checks import NEWEST_PYTHON, OLDEST_PYTHON
 from bench.model.check import Check, run_check
@@ -39,8 +39,10 @@ def checks(name: str, path: Path) -> Iterator[Check]:
     else:
         fix = "Workers may fail. devbench supports Python 3.10 to 3.13 with TensorFlow 2.10 or 2.16 to 2.21."
         yield Check("environment", "WARN", f"{detail}: not supported", fix)
-    yield from run_check("packages for devbench", lambda: _packages(env))
-    yield from run_check("TensorFlow", lambda: _tensorflow(env))
+    packages = list(run_check("packages for devbench", lambda: _packages(env)))
+    yield from packages
+    if all(check.status == "PASS" for check in packages):  # the import needs them
+        yield from run_check("TensorFlow", lambda: _tensorflow(env))
 
 
 def _is_supported(env: python_env.PythonEnv) -> bool:
@@ -54,7 +56,7 @@ def _is_supported(env: python_env.PythonEnv) -> bool:
 def _packages(env: python_env.PythonEnv) -> Iterator[Check]:
     try:
         folder = worker_packages.folder_for(env)
-    except SettingsError as error:
+    except UsageError as error:
         yield Check("packages for devbench", "FAIL", error.message, error.hint)
         return
     detail = "the environment has them" if folder is None else f"in {folder}; the environment is unchanged"
@@ -65,10 +67,14 @@ def _tensorflow(env: python_env.PythonEnv) -> Iterator[Check]:
     """Import TensorFlow and devbench's worker as a run does."""
     folder = worker_packages.folder_for(env)
     command = system.python_of(env.python, "bench.worker.self_check", str(folder or ""))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    fix = f"Try it: {env.python} -c 'import tensorflow'"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        yield Check("TensorFlow", "FAIL", f"was not imported within {SECONDS:g} s", fix)
+        return
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["the process ended without a message"])[-1]
-        fix = f"Try it: {env.python} -c 'import tensorflow'"
         yield Check("TensorFlow", "FAIL", f"cannot be imported: {said}", fix)
     else:
         yield Check("TensorFlow", "PASS", f"imported: {done.stdout.strip()}")

@@ -10,6 +10,7 @@ If there are worker servers, a worker whose start is not reported is forked from
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import time
@@ -19,6 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bench.backends import capabilities
+from bench.errors import DISK_FULL, DevbenchError, OutputError
 from bench.machine import environment, gpu
 from bench.machine.limits import thread_count
 from bench.model.failure import Failure
@@ -47,6 +49,27 @@ class ClusterLost(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+@contextmanager
+def _system_errors() -> Iterator[None]:
+    """Say why the system refuses to start a worker.
+
+    Raises:
+        OutputError: The disk with the temporary files is full.
+        DevbenchError: There is another reason, such as a limit of processes.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in DISK_FULL:
+            hint = "Free some space, or set TMPDIR to another folder."
+            raise OutputError(f"cannot write temporary files: {reason}", hint) from error
+        hint = ""
+        if error.errno in (errno.EAGAIN, errno.ENOMEM):
+            hint = "Raise the limit of processes (`ulimit -u`, or --pids-limit of a container), or free memory."
+        raise DevbenchError(f"cannot start a worker: {reason}", hint) from error
 
 
 class Launcher:
@@ -119,6 +142,9 @@ class Launcher:
             full: Whether it runs the whole training instead of blocks. Its worker is fresh.
             scout_seconds: Seconds for which a worker finds out what the steps of a script are, instead of timing them.
             inspect: Whether such a worker also looks into the steps.
+
+        Raises:
+            DevbenchError: The system refuses to start it.
         """
         spec = result.spec
         variables = variables_of(spec)
@@ -130,8 +156,9 @@ class Launcher:
             self._progress.report(result, phase, note)
 
         server = None if full else self._server(result, variables, alone=start_position is not None)
-        start = self._ready(server, variables, report) if server else spawn_in(spec.env)
-        with uninterrupted():  # `abandon` must know every worker that was started
+        with _system_errors():
+            start = self._ready(server, variables, report) if server else spawn_in(spec.env)
+        with _system_errors(), uninterrupted():  # `abandon` must know every worker that was started
             worker = WorkerSample(
                 spec,
                 self._progress.trial,
@@ -264,7 +291,8 @@ class Launcher:
         for result in results:
             variables = variables_of(result.spec)
             if server := self._server(result, variables, alone=False):
-                server.prepare(variables)  # several servers import at once
+                with _system_errors():
+                    server.prepare(variables)  # several servers import at once
         for start in range(0, len(results), cpus):
             chunk = [(result, self.start(result, None)) for result in results[start : start + cpus]]
             for result, worker in chunk:

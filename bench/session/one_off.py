@@ -17,11 +17,19 @@ FEWEST_STEPS, MOST_STEPS = 5, 50
 
 
 def train(launcher: Launcher, result: Result) -> None:
-    """Run the whole program of a result's spec once (`--full`) and add its time to the projection."""
+    """Run the whole program of a result's spec once (`--full`) and add its time to the projection.
+
+    If that fails, the result fails, and keeps what its trials measured.
+    """
     worker = launcher.start(result, full=True)
-    with launcher.guard(result, worker):
+    try:
         worker.train()
-    result.samples.remove(worker.sample)
+    except WorkerEnded as ended:
+        worker.fail(ended.failure)
+        message = f"the whole training (--full) failed: {ended.failure.message}"
+        result.failure = ended.failure.model_copy(update={"message": message})
+    finally:
+        result.samples.remove(worker.sample)  # it has no blocks, and its start is not one of a trial
     if worker.sample.full_training is not None:
         add_full_training(result, worker.sample.full_training)
 
@@ -43,4 +51,5 @@ def profile(launcher: Launcher, result: Result, folder: Path) -> None:
     except WorkerEnded as ended:
         worker.fail(ended.failure)
         add_warning(result, "profile", f"no profile: {ended.failure.brief}", ended.failure.hint)
-    result.samples.remove(worker.sample)
+    finally:
+        result.samples.remove(worker.sample)

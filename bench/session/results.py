@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 from bench.analyse.same_answer import check_same_answer
 from bench.analyse.samples import has_measurements
+from bench.analyse.summary import summarize
 from bench.analyse.warnings import add_warnings
 from bench.backends import recorded_prefixes
 from bench.config.settings import RunSettings
@@ -15,7 +16,7 @@ from bench.machine.environment import host
 from bench.machine.installed import TENSORFLOWS
 from bench.model.environment import Environment
 from bench.model.failure import Failure
-from bench.model.plan import Group
+from bench.model.plan import Group, Planned
 from bench.model.result import Price, Result, Stop
 from bench.publish.recorder import Recorder
 from bench.session.design import Design
@@ -67,6 +68,12 @@ def copy_common(worker: WorkerSample, result: Result) -> None:
             message = f"no evidence that the step ran on {sample.placement.requested_device}: {sample.placement.reason}"
             hint = "The result keeps its times, but they say nothing about that device."
             result.failure = Failure(kind="placement", message=message, hint=hint)
+
+
+def summarize_planned(result: Result, planned: Planned) -> None:
+    """Compute a result's summary and projection anew, for the steps that its workload or its script has."""
+    recognized = result.recognition.total_steps if result.recognition else None
+    summarize(result, planned.total_steps or recognized, planned.examples)
 
 
 def conclude(results: Sequence[Result], stop: Stop) -> None:

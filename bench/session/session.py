@@ -10,12 +10,11 @@ import random
 import secrets
 import time
 
-from bench.analyse.summary import summarize
 from bench.config.settings import RunSettings
-from bench.errors import Interrupted
+from bench.errors import DevbenchError, Interrupted, OutputError, UsageError
 from bench.model.facts import Facts
 from bench.model.failure import Failure
-from bench.model.plan import Group, Planned
+from bench.model.plan import Group
 from bench.model.result import Result, Stop, StopReason
 from bench.publish.recorder import Recorder
 from bench.session import one_off, rounds, stopping
@@ -24,10 +23,23 @@ from bench.session.interleave import Interleaving
 from bench.session.launch import ClusterLost, Launcher, TrialMember
 from bench.session.progress import ProgressReporter
 from bench.session.recognize import recognize
-from bench.session.results import conclude, copy_common, new_results
+from bench.session.results import conclude, copy_common, new_results, summarize_planned
 from bench.session.script_folder import ScriptFolder
 from bench.session.worker_process import OutOfTime
 from bench.session.worker_servers import WorkerServers
+
+
+def script_folders(group: Group, settings: RunSettings) -> dict[str, ScriptFolder]:
+    """Return the folders of the scripts of a group, by the keys of their specs.
+
+    Raises:
+        SettingsError: A folder does not exist, or is too large to copy.
+    """
+    return {
+        planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
+        for planned in group.planned
+        if planned.spec.script is not None
+    }
 
 
 class Session:
@@ -67,11 +79,7 @@ class Session:
         self._scouted: dict[str, Facts] = {}  # facts from the recognition of scripts, by the keys of results
         self.results = new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
-        self._folders = {
-            planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
-            for planned in group.planned
-            if planned.spec.script is not None
-        }
+        self._folders = script_folders(group, settings)
         self.launcher = Launcher(
             settings.worker_timeout,
             self._progress,
@@ -88,6 +96,7 @@ class Session:
 
         Raises:
             Interrupted: SIGINT or SIGTERM. The results hold what was measured and are saved as partial.
+            OutputError: The disk is full, or the folder for results can no longer be written.
         """
         new = [result.key for result in self.results if result.recognition is None]
         for announcement in dict.fromkeys(self._folders[key].announcement for key in new if key in self._folders):
@@ -111,6 +120,14 @@ class Session:
             self.launcher.abandon()
             self._conclude("interrupted")
             raise
+        except OutputError:  # there is no place for results
+            raise
+        except DevbenchError as error:  # such as a limit of processes
+            self.launcher.abandon(error.message)
+            kind = "workload" if isinstance(error, UsageError) else "error"
+            for result in self._working():
+                result.failure = Failure(kind=kind, message=error.message, hint=error.hint)
+            reason = "failed"
         finally:
             self.launcher.abandon()
         self._conclude(reason)
@@ -293,9 +310,7 @@ class Session:
         return self.design.profiled == "all" or (self.design.profiled == "first" and result is self.results[0])
 
     def _summarize(self, result: Result) -> None:
-        planned: Planned = self._plan[result.key]
-        recognized = result.recognition.total_steps if result.recognition else None
-        summarize(result, planned.total_steps or recognized, planned.examples)
+        summarize_planned(result, self._plan[result.key])
 
     def _conclude(self, reason: StopReason) -> None:
         accuracy = self._accuracy(self._working() or self.results)

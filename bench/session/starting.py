@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from bench import backends
@@ -24,7 +25,8 @@ def variables_of(spec: Spec) -> dict[str, str]:
 def prepare_server(servers: WorkerServers, spec: Spec) -> None:
     """Start the import of TensorFlow for the workers of a spec in the background, if they can be forked."""
     if can_fork(spec) and fits(SERVER_BYTES):
-        servers.prepare(variables_of(spec))
+        with contextlib.suppress(OSError):  # the first worker meets the same limit, and says so
+            servers.prepare(variables_of(spec))
 
 
 def can_fork(spec: Spec) -> bool:

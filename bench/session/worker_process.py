@@ -7,6 +7,7 @@ goes to a file, so a program that prints a lot is not blocked, and its output co
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import queue
@@ -73,6 +74,9 @@ class WorkerProcess:
         script: Takes an empty folder and returns how a script runs. None if the spec has no script.
         cluster: How it meets the other workers of the spec. None if the spec has no workers.
 
+    Raises:
+        OSError: The system refuses to start it, or to make its temporary files.
+
     Attributes:
         process: The process itself.
         last_moment: Monotonic seconds until which events are waited for.
@@ -97,20 +101,34 @@ class WorkerProcess:
         self.started = datetime.now(timezone.utc)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this object
         self._scratch = tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True)
-        self._script = script(Path(self._scratch.name)) if script is not None else None
-        spawned = time.time()
-        self.process = start(environment, self._scratch.name, self._errors)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._errors.close)
+            undo.callback(self._scratch.cleanup)  # an unfinished copy of a script's folder may be large
+            self._script = script(Path(self._scratch.name)) if script is not None else None
+            spawned = time.time()
+            self.process = start(environment, self._scratch.name, self._errors)
+            self._ps = self._process_of(self.process.pid)
+            undo.callback(self.kill)
+            self.suspended = False
+            self._memory = MemoryGuard()
+            self._lines: queue.Queue[bytes | None] = queue.Queue()
+            self._reader = threading.Thread(target=self._read, daemon=True)
+            try:
+                self._reader.start()
+            except RuntimeError as error:  # threads count towards the limit of processes
+                raise OSError(errno.EAGAIN, str(error)) from None
+            self.order(Start(spec=spec, spawned=spawned, full=full, script=self._script, cluster=cluster))
+            undo.pop_all()
+
+    @staticmethod
+    def _process_of(pid: int) -> Any:
+        """Return a process as psutil holds it. None if a server has reaped a forked worker that ended at once."""
         import psutil
 
-        self._ps: psutil.Process | None = None
-        with contextlib.suppress(psutil.NoSuchProcess):  # a server has reaped a forked worker that ended at once
-            self._ps = psutil.Process(self.process.pid)
-        self.suspended = False
-        self._memory = MemoryGuard()
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self.order(Start(spec=spec, spawned=spawned, full=full, script=self._script, cluster=cluster))
+        try:
+            return psutil.Process(pid)
+        except psutil.NoSuchProcess:
+            return None
 
     def _read(self) -> None:
         with self.process.stdout as lines:
@@ -251,16 +269,22 @@ class WorkerProcess:
         self.process.wait()
 
     def close(self) -> None:
-        """Wait for a worker that is done to end; kill one that is not."""
-        self.resume()
+        """Wait for a worker that is done to end; kill one that is not, also if a signal ends the wait."""
+        try:
+            self.resume()
+            self._close_stdin()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=GRACE_SECONDS)
+        finally:
+            self.kill()  # what it started may outlive it
+            self._close_stdin()
+            self._reader.join(timeout=GRACE_SECONDS)
+            self._errors.close()
+            self._scratch.cleanup()
+
+    def _close_stdin(self) -> None:
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=GRACE_SECONDS)
-        self.kill()  # what it started may outlive it
-        self._reader.join(timeout=GRACE_SECONDS)
-        self._errors.close()
-        self._scratch.cleanup()
 
     def _stderr(self) -> str:
         """Return the end of the worker's stderr. The worker must be dead, since its position in the file moves too."""

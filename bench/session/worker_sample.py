@@ -255,8 +255,10 @@ class WorkerSample:
         """Let the worker end."""
         if self.alive:
             self.alive = False
-            self._stop_meter()
-            self.process.close()
+            try:
+                self._stop_meter()
+            finally:
+                self.process.close()
 
     def _stop_meter(self) -> None:
         if self.metering:

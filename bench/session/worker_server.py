@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -134,7 +135,7 @@ class WorkerServer:
 
         Raises:
             ServerEnded: The server is gone or does not answer.
-            OSError: The system has no room for another process.
+            OSError: The system has no room for another process. Its number is EAGAIN.
         """
         if sys.platform == "win32":
             raise NotImplementedError
@@ -158,7 +159,7 @@ class WorkerServer:
             pipe.close()
         if not answer:
             raise ServerEnded(self._end())
-        raise OSError(answer.decode().strip())
+        raise OSError(errno.EAGAIN, answer.decode().strip())
 
     def _end(self) -> str:
         """Return how it ended, with the last line that it wrote."""

@@ -12,8 +12,9 @@ from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.suspects import suspects
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import has_known_work, roofline
+from bench.analyse.samples import usable_samples
 from bench.config.settings import RunSettings
-from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError
+from bench.errors import DevbenchError, Interrupted, NotApplicable, RunFailed, SettingsError
 from bench.model.explanation import CauseKind, Explanation
 from bench.model.plan import Planned
 from bench.model.result import Result
@@ -38,7 +39,7 @@ from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
 from bench.study.peaks import PEAKS, peaks_for
 from bench.study.plan import plan, spec_of_settings
 from bench.study.recommend import Tried, fastest
-from bench.study.recorded import recorded, title_of
+from bench.study.recorded import keeping, recorded, title_of
 from bench.whatif import WhatIf
 
 FIRST = replace(WHAT_IF, separate_starts=1, cold_starts="alone", inspect=True, enough=lambda results: True)
@@ -53,14 +54,24 @@ def explain(
 ) -> Explanation:
     """Explain a workload. The arguments, results and errors are those of `bench.api.explain`."""
     title = f"explain {title_of([workload], settings)}"
-    with recorded(settings, title, recorder) as record, WorkerServers() as servers:
+    study: ExplainStudy | None = None
+
+    def so_far() -> tuple[Sequence[Result], Explanation | None]:
+        return (study.results, study.explanation) if study is not None else ((), None)
+
+    with (
+        keeping(so_far),
+        recorded(settings, title, recorder) as record,
+        keeping(so_far),
+        WorkerServers() as servers,
+    ):
         study = ExplainStudy(workload, settings, record, servers)
         try:
             explanation = study.run(what_ifs)
-        except Interrupted as error:
+        except Interrupted:
             if study.explanation is not None:
                 record.save_explanation(study.explanation)
-            raise Interrupted(error.signum, study.results, study.explanation) from None
+            raise
         record.save_explanation(explanation)
     return explanation
 
@@ -141,7 +152,7 @@ class ExplainStudy:
             if self.explanation is not None:
                 self._add_interruption(self.explanation, with_what_ifs)
             raise
-        explanation, measured = self._read_ladder(program, results, missing)
+        explanation, measured = self._read_levels(program, first, results, missing)
         try:
             self._add_roofline(explanation, measured[-1])
             if with_what_ifs:
@@ -150,6 +161,8 @@ class ExplainStudy:
         except Interrupted:
             self._add_interruption(explanation, with_what_ifs)
             raise
+        except DevbenchError as error:  # what was measured before still counts
+            explanation.caveats.insert(0, f"The explanation is incomplete: {error.message}.")
         finally:
             shares.from_what_ifs(explanation)
             conclude(explanation)
@@ -165,7 +178,7 @@ class ExplainStudy:
         (first,) = self.sessions.measure([program], FIRST)
         if first.failure is not None:
             raise not_measured(program, first)
-        if all(sample.failure is not None for sample in first.samples):
+        if not usable_samples(first):
             limit = numbers.whole_seconds(self.sessions.budget.limit)
             if registry.is_script(self.workload) and first.recognition is None:
                 raise RunFailed(
@@ -207,12 +220,13 @@ class ExplainStudy:
         is_minor = self.explanation is not None and self.explanation.steps_are_minor
         enough = (lambda results: True) if is_minor else is_known
         design = replace(LADDER, after_trial=tell, enough=enough, diagnosed=first)
+        before = len(self.results)
         try:
             return joined(self.sessions.measure(ladder_plan.levels, design, ladder_plan.share))
         except Interrupted:
+            results = self.results[before:]
             with suppress(RunFailed):
-                results = joined(self.results[-len(ladder_plan.levels) :])
-                conclude(self._read_ladder(program, results, missing)[0])
+                conclude(self._read_ladder(program, joined(results) if results else [first], missing)[0])
             raise
 
     def _tell(self, program: Planned, results: Sequence[Result], missing: dict[Loop, str]) -> None:
@@ -251,6 +265,22 @@ class ExplainStudy:
             )
         return group.planned[0]
 
+    def _read_levels(
+        self, program: Planned, first: Result, results: Sequence[Result], missing: dict[Loop, str]
+    ) -> tuple[Explanation, list[Result]]:
+        """Read the ladder as `_read_ladder` does. If it shows nothing, explain what the first trial shows.
+
+        Raises:
+            RunFailed: The first trial shows nothing either.
+        """
+        try:
+            return self._read_ladder(program, results, missing)
+        except RunFailed as error:
+            lower = {result.spec.loop: "it was not measured together with the program" for result in results[1:]}
+            read = self._read_ladder(program, [first], {**missing, **lower})
+            read[0].caveats.insert(0, f"Only the first process counts, because the next ones failed: {error.message}.")
+            return read
+
     def _read_ladder(
         self, program: Planned, results: Sequence[Result], missing: dict[Loop, str]
     ) -> tuple[Explanation, list[Result]]:
@@ -272,7 +302,13 @@ class ExplainStudy:
         budget = self.sessions.budget
         settings = self.settings.model_copy(update={"max_time": budget.part(PEAKS_SHARE)})
         design = self.sessions.timed(PEAKS) if budget.fits(1, share=PEAKS_SHARE) else None
-        peaks = peaks_for(lowest, settings, self.recorder, design, self.sessions.servers)
+        try:
+            peaks = peaks_for(lowest, settings, self.recorder, design, self.sessions.servers)
+        except Interrupted:
+            raise
+        except DevbenchError as error:
+            explanation.caveats.append(f"There is no roofline: {error.message}.")
+            return
         explanation.roofline = roofline(lowest, peaks) if peaks else None
         if explanation.roofline is None:
             explanation.caveats.append("There is no roofline: the peaks of this machine are unknown.")

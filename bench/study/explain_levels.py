@@ -14,7 +14,6 @@ from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.profile_check import disagreements
 from bench.analyse.explain.wall_time import wall_time
 from bench.analyse.samples import merged_facts, process_values, usable_samples
-from bench.analyse.summary import summarize
 from bench.backends import capabilities
 from bench.errors import RunFailed
 from bench.model.explanation import Explanation
@@ -26,6 +25,7 @@ from bench.model.run_state import LargestPart
 from bench.model.spec import LOOPS, Loop
 from bench.registry.description import Resolved
 from bench.session.design import Design, neighbours
+from bench.session.results import summarize_planned
 
 LADDER = Design(purpose="level", pairs=neighbours, cold_starts="none", inspect=True, full=False, profiled="first")
 """The design of the ladder. Each level is compared with the levels next to it."""
@@ -143,7 +143,7 @@ def with_first_trial(program: Planned, first: Result, base: Result) -> Result:
     samples = [sample.model_copy(update={"trial": FIRST_TRIAL}) for sample in first.samples]
     update = {"samples": [*samples, *base.samples], "placement": base.placement or first.placement}
     joined = base.model_copy(update=update)
-    summarize(joined, program.total_steps, program.examples)
+    summarize_planned(joined, program)
     return joined
 
 

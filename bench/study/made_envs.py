@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench.errors import SettingsError
 from bench.machine import user_cache, uv
+from bench.machine.credentials import without_credentials
 from bench.session.worker_packages import NEEDED
 
 INTERPRETERS = ("bin/python", "Scripts/python.exe")
@@ -29,6 +30,8 @@ SEPARATOR = re.compile(r",(?!\s*[<>=!~])(?![^\[]*\])")
 def make(text: str) -> Mapping[str, Path]:
     """Return the environments that a text asks for, by name. Those that are not in the cache are made.
 
+    A name, which is part of results, contains no password of a URL.
+
     Args:
         text: environments separated by commas, each with requirements separated by spaces. A comma within extras, or
             before a further condition for a version, is part of a requirement.
@@ -39,9 +42,10 @@ def make(text: str) -> Mapping[str, Path]:
     names = list(dict.fromkeys(" ".join(part.split()) for part in SEPARATOR.split(text)))
     if not all(names):
         raise SettingsError(
-            f"--with {text} contains an empty environment", "Write requirements: tensorflow==2.20.0,tensorflow==2.21.0"
+            f"--with {without_credentials(text)} contains an empty environment",
+            "Write requirements: tensorflow==2.20.0,tensorflow==2.21.0",
         )
-    return {name: environment(name) for name in names}
+    return {without_credentials(name): environment(name) for name in names}
 
 
 def environment(name: str) -> Path:

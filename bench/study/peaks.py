@@ -79,6 +79,7 @@ def peaks_settings(spec: Spec, settings: RunSettings) -> RunSettings:
         "backend": (spec.backend,),
         "threads": spec.threads.intra,
         "compare": False,
+        "workdir": None,
         "max_processes": TRIALS,
     }
     return settings.model_copy(update=defaults | own)

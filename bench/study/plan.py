@@ -16,7 +16,7 @@ from typing import Any
 
 from bench import backends, datasets, registry
 from bench.config.settings import RunSettings, value_of
-from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName
+from bench.errors import DeviceAbsent, NotApplicable, SettingsError, UnknownName, UsageError
 from bench.machine import python_env
 from bench.machine.limits import thread_count
 from bench.model.plan import Group, Planned
@@ -46,6 +46,7 @@ def groups(workloads: Sequence[str | Path], settings: RunSettings, swept: Collec
     """Return the groups as `plan` does, without checking their devices."""
     if not workloads:
         raise UnknownName("workload", "", registry.names(), "Name at least one.")
+    _require_text([*map(str, workloads), *(settings.args or ()), str(settings.workdir or "")])
     for loop in settings.loop:
         if loop not in LOOPS:
             raise UnknownName("loop", loop, LOOPS)
@@ -55,6 +56,24 @@ def groups(workloads: Sequence[str | Path], settings: RunSettings, swept: Collec
     swept = [*swept, *settings.vary]
     planned_groups = [_group(str(workload), variants, swept) for workload in workloads]
     return [_merged(planned_groups)] if settings.compare else planned_groups
+
+
+def _require_text(words: Sequence[str]) -> None:
+    """Check that names of files, arguments and the current folder are text, because specs and results are JSON.
+
+    Raises:
+        UsageError: One contains bytes that are not UTF-8, or the current folder was deleted.
+    """
+    try:
+        here = str(Path.cwd())
+    except OSError as error:
+        raise UsageError(f"the current folder cannot be read: {error.strerror}", "Change to another folder.") from None
+    for word in (*words, here):
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = word.encode(errors="backslashreplace").decode()
+            raise UsageError(f"{shown} contains bytes that are not UTF-8", "Rename it.") from None
 
 
 def require_devices(settings: RunSettings) -> None:
@@ -269,7 +288,7 @@ def environments(settings: RunSettings) -> tuple[Env | None, ...]:
     Raises:
         SettingsError: One cannot be used.
     """
-    return tuple(_env(name, Path(path).expanduser()) for name, path in settings.env.items()) or (None,)
+    return tuple(_env(name, Path(path)) for name, path in settings.env.items()) or (None,)
 
 
 @cache

@@ -82,6 +82,12 @@ def repeated(settings: RunSettings) -> list[str]:
     return words
 
 
+def place_of(spec: Spec, settings: RunSettings) -> list[str]:
+    """Return the arguments that name the Python environment and the folder in which a spec ran."""
+    env = {spec.env.name: settings.env[spec.env.name]} if spec.env and spec.env.name in settings.env else {}
+    return [*arguments("env", env), *(arguments("workdir", settings.workdir) if settings.workdir else [])]
+
+
 def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> str:
     """Return the command that runs a spec with one more option."""
     program = ["-m", spec.script.module] if spec.script and spec.script.module else [workload]
@@ -90,7 +96,7 @@ def _command(workload: str, settings: RunSettings, spec: Spec, option: str) -> s
         words += ["--case", spec.case]
     if spec.loop != "as-written" and spec.script is None:
         words += ["--loop", spec.loop]
-    words += repeated(settings)
+    words += [*repeated(settings), *place_of(spec, settings)]
     if spec.loop != "as-written" and spec.xla and settings.xla == "auto":
         words += ["--xla", "on"]
     return shlex.join(words) + (f" {option}" if option else "")

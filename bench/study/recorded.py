@@ -6,9 +6,12 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from bench.config.notation import write
 from bench.config.settings import RunSettings
+from bench.errors import Interrupted
+from bench.model.result import Result
 from bench.model.run_state import Listener
 from bench.model.spec import ROLES
 from bench.publish.recorder import Recorder, recording, silent
@@ -37,6 +40,23 @@ def title_of(programs: Sequence[str | Path], settings: RunSettings) -> str:
             text = ",".join(value) if isinstance(value, dict) else write(field, value)
             assigned.append(f"{option}={text}")
     return ", ".join([program, *assigned])
+
+
+@contextmanager
+def keeping(so_far: Callable[[], tuple[Sequence[Result], Any]]) -> Iterator[None]:
+    """Add what was measured to an interruption that has no results yet.
+
+    A study that is `recorded` may also be interrupted at the end of that block, which waits for the hub.
+
+    Args:
+        so_far: Returns the results so far, and the document that they make. None if they make none.
+    """
+    try:
+        yield
+    except Interrupted as error:
+        if error.results:
+            raise
+        raise Interrupted(error.signum, *so_far()) from None
 
 
 @contextmanager

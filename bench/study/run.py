@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
 from bench.config.settings import RunSettings
-from bench.errors import DeviceAbsent, Interrupted
+from bench.errors import DeviceAbsent
 from bench.model.failure import Failure
 from bench.model.plan import Group
 from bench.model.result import Result
@@ -17,9 +17,9 @@ from bench.model.run_state import Listener
 from bench.publish.recorder import Recorder
 from bench.session import stopping
 from bench.session.design import Design
-from bench.session.session import Session
+from bench.session.session import Session, script_folders
 from bench.study import plan
-from bench.study.recorded import recorded, title_of
+from bench.study.recorded import keeping, recorded, title_of
 
 
 def run(
@@ -35,18 +35,22 @@ def run(
     `deadline` is the monotonic seconds by which the last trial should end. None if only the settings limit the time.
     """
     results: list[Result] = []
-    with recorded(settings, title_of(workloads, settings), recorder, listener, warn) as record:
-        try:
-            groups = plan.groups(workloads, settings)
-            _require_devices(groups, settings, record)
-            for group in groups:
-                session = Session(group, settings, replace(run_design(group), deadline=deadline), record)
-                results.extend(session.results)
-                session.run()
-            record.judge(results)
-        except Interrupted as error:
-            raise Interrupted(error.signum, results, Outcome.of(pair_groups(results), settings.threshold)) from None
-    return Outcome.of(pair_groups(results), settings.threshold)
+
+    def so_far() -> tuple[list[Result], Outcome]:
+        return results, Outcome.of(pair_groups(results), settings.threshold)
+
+    title = title_of(workloads, settings)
+    with keeping(so_far), recorded(settings, title, recorder, listener, warn) as record, keeping(so_far):
+        groups = plan.groups(workloads, settings)
+        _require_devices(groups, settings, record)
+        for group in groups[1:]:
+            script_folders(group, settings)  # one that cannot be used is an error before anything is measured
+        for group in groups:
+            session = Session(group, settings, replace(run_design(group), deadline=deadline), record)
+            results.extend(session.results)
+            session.run()
+        record.judge(results)
+    return so_far()[1]
 
 
 def run_design(group: Group) -> Design:

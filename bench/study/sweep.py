@@ -17,7 +17,7 @@ from typing import Any
 from bench.analyse.sweep import interpolate, open_brackets, ran_out_of_memory, sweep_of
 from bench.config.settings import RunSettings
 from bench.config.syntax import sweep_values
-from bench.errors import DataError, Interrupted, NotApplicable, SettingsError, UsageError
+from bench.errors import DeviceAbsent, Interrupted, SettingsError, UsageError
 from bench.model.result import Result, SweepMembership
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
@@ -25,7 +25,7 @@ from bench.session import stopping
 from bench.session.design import Design
 from bench.session.session import Session
 from bench.study.plan import plan
-from bench.study.recorded import recorded, title_of
+from bench.study.recorded import keeping, recorded, title_of
 
 POINT = Design(purpose="sweep", pilot=3, clear_trials=3, full=False, profiled="none")
 """The design of a point. It needs fewer trials, because its neighbours support it."""
@@ -45,14 +45,20 @@ SECONDS = 900.0
 
 def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Recorder | None = None) -> Sweep:
     """Measure a workload over a range. The arguments, results and errors are those of `bench.api.sweep`."""
-    with recorded(settings, f"sweep {title_of([workload], settings)}", recorder) as record:
-        study = SweepStudy(workload, settings, record, point_time)
+    results: list[Result] = []
+
+    def so_far() -> tuple[list[Result], Sweep | None]:
+        return results, sweep_of(results, settings.threshold) if results else None
+
+    title = f"sweep {title_of([workload], settings)}"
+    with keeping(so_far), recorded(settings, title, recorder) as record, keeping(so_far):
+        study = SweepStudy(workload, settings, record, point_time, results)
         try:
             curves = study.run()
-        except Interrupted as error:
+        except Interrupted:
             study.cut_short("it was interrupted")
-            raise Interrupted(error.signum, study.results, study.read() if study.results else None) from None
-        record.judge([result for result in study.results if not ran_out_of_memory(result)])
+            raise
+        record.judge([result for result in results if not ran_out_of_memory(result)])
     return curves
 
 
@@ -95,7 +101,8 @@ class SweepStudy:
         self.fixed = {name: value for name, value in self.settings.param.items() if name not in self.axes}
         self.id = self.recorder.new_id()
         self._start = time.monotonic()
-        self._integral = all(value.lstrip("-").isdigit() for values in self.axes.values() for value in values)
+        numbers = [value for values in self.axes.values() for value in values if _is_number(value)]
+        self._integral = all(value.lstrip("-").isdigit() for value in numbers)
 
     def run(self) -> Sweep:
         """Measure all points.
@@ -167,9 +174,7 @@ class SweepStudy:
         settings = self._point_settings(point, points_left)
         try:
             (group,) = plan([self.workload], settings, swept=self.axes)
-        except (NotApplicable, DataError):
-            raise
-        except UsageError as error:
+        except (UsageError, DeviceAbsent) as error:
             if not self.results:
                 raise
             self.cut_short(f"{_point_text(point)} was refused: {error.message}")

@@ -21,7 +21,7 @@ from bench.analyse.pairing import pair_groups
 from bench.cli import run
 from bench.cli.app import app
 from bench.config.settings import load
-from bench.errors import UsageError
+from bench.errors import NotComparable, UsageError
 from bench.model.failure import Failure
 from bench.model.result import SCHEMA_VERSION
 from bench.store import files
@@ -98,6 +98,32 @@ def test_fail_on_slower_fails_without_a_verdict(tmp_path: Path) -> None:
     assert command.exit_code == 1
     assert "may be slower: cifar on cuda" in command.stderr
     assert devbench(cpu, invalid).exit_code == 0
+
+
+@pytest.mark.parametrize("failed", ["base", "other"])
+def test_fail_on_slower_fails_if_a_result_failed_after_some_processes(failed: str, tmp_path: Path) -> None:
+    failure = {"status": "failed", "failure": Failure(kind="memory", message="memory ran out in process 4")}
+    base, other = (
+        saved(tmp_path, [0.01 * n for n in NOISE], f"20260102T030405000-{name:a>8}", **changes)
+        for name, changes in (
+            ("base", failure if failed == "base" else {}),
+            ("other", {"loop": "fit"} | (failure if failed == "other" else {})),
+        )
+    )
+    command = devbench(base, other, "--fail-on", "slower")
+    assert command.exit_code == 1
+    assert "memory ran out in process 4" in command.stderr
+    assert "failed: memory ran out in process 4." in " ".join(devbench(base, other).stdout.split())
+
+
+def test_python_names_the_failure_of_results_that_cannot_be_compared(tmp_path: Path) -> None:
+    for day in (1, 2):
+        failure = Failure(kind="nan", message="the loss is NaN")
+        name = f"2026010{day}T030405000-aaaaaaaa"
+        saved(tmp_path, [0.01], name, group=name, status="failed", failure=failure, loop=("fit", "step")[day - 1])
+    with pytest.raises(NotComparable) as caught:
+        bench.compare([tmp_path])
+    assert "the loss is NaN" in caught.value.hint
 
 
 def folders(tmp_path: Path, wrong: Mapping[str, str]) -> list[str]:

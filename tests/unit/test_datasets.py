@@ -8,6 +8,7 @@ import io
 import pickle
 import socket
 import tarfile
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -110,6 +111,17 @@ def test_synthetic_data_are_uniform_and_depend_on_the_seed() -> None:
     assert set(np.unique(y)) == set(range(10))
     assert (datasets.load(data, seed=3)[0][0] == x).all()
     assert (datasets.load(data, seed=4)[0][0] != x).any()
+
+
+def test_a_user_without_a_home_folder_has_the_shipped_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("KERAS_HOME")
+    monkeypatch.setattr(Path, "expanduser", unknown)
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    assert datasets.locate("cifar10", "auto").kind == "sample"
+    assert datasets.cache_folder() == Path("/nowhere/.keras/datasets")
 
 
 def test_the_hint_for_an_unknown_data_set_has_the_nearest_name() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +86,15 @@ def test_a_file_in_place_of_the_output_folder_fails(tmp_path: Path) -> None:
 @pytest.mark.needs("linux")
 def test_an_output_folder_that_is_not_writable_fails_even_for_root() -> None:
     assert by_name(Path("/proc/results"))["output folder"].status == "FAIL"
+
+
+def test_an_output_folder_that_cannot_be_looked_up_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "exists", refused)
+    check = by_name(Path("secret/results"))["output folder"]
+    assert (check.status, check.detail) == ("FAIL", "secret/results is not writable: Permission denied")
 
 
 def test_a_data_folder_that_does_not_exist_fails(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from stand_in_nvml import Nvml
@@ -51,6 +54,24 @@ def test_a_gpu_is_busy_only_if_it_stays_busy(nvml: Nvml, readings: list[int], ex
     nvml.utilizations = list(readings)
     busy = gpu.utilization(_nvml.open_sampler, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
     assert (busy, nvml.utilizations, nvml.open) == (expected, [], 0)
+
+
+def test_a_reading_that_fails_does_not_make_a_busy_gpu_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "READING_SECONDS", 0.0)
+    readings = iter([0.9, None, 0.8, None, 0.9, 0.9, 0.9])
+    sampler: Any = SimpleNamespace(utilization=lambda: next(readings), close=lambda: None)
+    assert gpu.utilization(lambda environ: sampler, {}) == 0.8
+
+
+def test_a_gpu_is_not_sampled_if_there_is_no_room_for_another_thread(
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_room)
+    assert _nvml.open_sampler({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) is None
+    assert nvml.open == 0
 
 
 def test_without_a_sampler_nothing_is_known_about_a_gpu() -> None:

@@ -206,6 +206,11 @@ def test_energy_is_unknown_if_a_counter_may_have_wrapped_twice(tmp_path: Path) -
     assert package_joules({zone: 0}, {zone: 9_000_000}, {zone: TOP}, wall=3600.0) is None
 
 
+def test_energy_is_unknown_if_a_counter_of_unknown_range_wrapped_around(tmp_path: Path) -> None:
+    zone = tmp_path / "zone"
+    assert package_joules({zone: 9_000_000}, {zone: 1_000_000}, {zone: 0}, wall=1.0) is None
+
+
 def test_without_energy_counters_the_energy_is_none(tmp_path: Path, worker: Worker) -> None:
     meter = Meter(worker.process.pid, root=tmp_path)
     meter.start()

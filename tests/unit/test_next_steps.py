@@ -25,7 +25,8 @@ from bench.model.bisection import Bisection
 from bench.model.check import Check
 from bench.model.result import Summary, SweepMembership
 from bench.model.sample import ProcessSample
-from bench.model.spec import Spec
+from bench.model.spec import Env, Spec
+from bench.study import recommend
 
 pytestmark = pytest.mark.once
 
@@ -49,6 +50,17 @@ def test_explain_is_suggested_for_the_case_the_backend_and_the_parameters_of_the
     small = measured("1", [0.1], case="small", backend="cuda")
     (command, _), *_ = next_steps.after_measuring([small], "tabular", load(output=str(tmp_path), param={"batch": "64"}))
     assert command == "devbench explain tabular --case small --backend cuda --param batch=64"
+
+
+def test_suggested_and_recommended_commands_run_in_the_same_environment_and_folder(tmp_path: Path) -> None:
+    env = Env(name="old", python="/envs/old/bin/python", version="3.11.9", sha256="0")
+    first = measured("1", [0.1], env=env)
+    settings = load(output=str(tmp_path), env="old=/envs/old,new=/envs/new", workdir=str(tmp_path))
+    (command, _), *_ = next_steps.after_measuring([first], "train.py", settings)
+    place = f"--env old=/envs/old --workdir {tmp_path}"
+    assert command == f"devbench explain train.py {place}"
+    recommended = recommend._command("train.py", settings, first.spec, "--xla on")
+    assert recommended == f"devbench run train.py --backend cpu {place} --xla on"
 
 
 def test_after_a_slow_down_bisect_searches_for_the_commit_with_the_arguments_of_the_gate(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.config.settings import RunSettings
-from bench.errors import SettingsError
+from bench.errors import OutputError, SettingsError, UsageError
 from bench.machine import python_env, user_cache, uv
 from bench.machine.installed import tensorflow
 from bench.session import env_checks, worker_packages
@@ -45,9 +45,41 @@ def test_an_environment_that_cannot_be_used_is_refused_with_the_reason(empty: Pa
         (tmp_path, "is not a Python environment"),
         (tmp_path / "python", "does not run"),
         (empty, "--env x has no TensorFlow"),
+        (Path("~nobody-of-this-name/env"), "is in a home folder that is not known"),
     ):
         with pytest.raises(SettingsError, match=words):
             python_env.read("x", path)
+
+
+@pytest.mark.needs("posix")
+@pytest.mark.parametrize(
+    ("commands", "words"),
+    [
+        ("""echo '{"version": "3.7.3"}'""", "has Python 3.7.3$"),
+        ("echo hello", "is not an interpreter of Python"),
+        ("true", "is not an interpreter of Python"),
+        ("exit 3", "does not run: it ended with exit code 3"),
+        ("printf '\\377' >&2; exit 1", "does not run: \ufffd"),
+        ("exec sleep 60", "did not list its packages within 0.2 s$"),
+    ],
+)
+def test_a_program_that_is_no_usable_python_is_refused_with_the_reason(
+    commands: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "sleep" in commands:
+        monkeypatch.setattr(python_env, "SECONDS", 0.2)
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{commands}\n")
+    program.chmod(0o755)
+    with pytest.raises(SettingsError, match=words):
+        python_env.read("x", program)
+
+
+def test_a_start_up_file_of_an_environment_may_print(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\necho hello\nexec "{sys.executable}" "$@"\n')
+    program.chmod(0o755)
+    assert python_env.read("x", program).version == python_env.read("own", Path(sys.prefix)).version
 
 
 def test_each_environment_is_a_spec_of_its_own_even_if_their_packages_are_equal(tmp_path: Path) -> None:
@@ -81,30 +113,56 @@ def test_what_a_worker_needs_is_copied_for_an_environment_with_the_same_python(
 
 
 @pytest.mark.parametrize(
-    ("listed", "options"),
+    ("listed", "options", "variables"),
     [
-        ("", []),
-        ("global.index-url='https://a/simple'\n", ["--default-index", "https://a/simple"]),
-        ("global.index-url='https://a'\n:env:.index-url='https://b'\n", ["--default-index", "https://b"]),
+        ("", [], {}),
+        ("global.index-url='https://a/simple'\n", [], {"UV_DEFAULT_INDEX": "https://a/simple"}),
+        ("global.index-url='https://a'\n:env:.index-url='https://b'\n", [], {"UV_DEFAULT_INDEX": "https://b"}),
         (
             "install.extra-index-url='\\nhttps://a\\nhttps://b'\n",
-            ["--index", "https://a", "--index", "https://b", "--index-strategy", "unsafe-best-match"],
+            ["--index-strategy", "unsafe-best-match"],
+            {"UV_INDEX": "https://a https://b"},
         ),
-        ("global.no-index='true'\nglobal.find-links='/w'\n", ["--no-index", "--find-links", "/w"]),
-        ("global.no-index='false'\nglobal.timeout='60'\n", []),
+        ("global.no-index='true'\nglobal.find-links='/v /w'\n", ["--no-index"], {"UV_FIND_LINKS": "/v,/w"}),
+        ("global.no-index='false'\nglobal.timeout='60'\n", [], {}),
+        ("global.trusted-host='a b'\n", ["--allow-insecure-host", "a", "--allow-insecure-host", "b"], {}),
     ],
 )
-def test_uv_uses_the_index_that_pip_is_configured_for(listed: str, options: list[str]) -> None:
-    assert sorted(uv._index_options(listed)) == sorted(options)
+def test_uv_uses_the_index_that_pip_is_configured_for(
+    listed: str, options: list[str], variables: dict[str, str]
+) -> None:
+    settings = uv.read_settings(listed)
+    assert list(uv.index_options(settings)) == options
+    assert uv.index_variables(settings) == variables
+
+
+def test_passwords_of_indexes_are_in_no_argument_no_message_and_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "uv"
+    program.write_text('#!/bin/sh\necho "arguments $*"; echo "cannot reach $UV_DEFAULT_INDEX" >&2; exit $CODE\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(uv, "find", lambda: str(program))
+    monkeypatch.setattr(uv, "pip_index", lambda: {"index-url": "https://me:s3c@ret@here/simple"})
+    monkeypatch.setenv("CODE", "1")
+    requirement = "mine@https://me:s3c@ret@here/mine.whl"
+    with pytest.raises(SettingsError) as caught:
+        uv.run(f"--with {requirement} cannot be installed", "pip", "install", requirement)
+    assert "cannot reach https://here/simple" in caught.value.message
+    assert "ret" not in caught.value.message + caught.value.hint
+    monkeypatch.setenv("CODE", "0")
+    assert "ret" not in uv.run("", "pip", "install", "mine")
+    monkeypatch.setattr(made_envs, "environment", Path)
+    assert list(made_envs.make(requirement)) == ["mine@https://here/mine.whl"]
 
 
 def test_what_uv_says_is_part_of_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    uv.index_options.cache_clear()
+    uv.pip_index.cache_clear()
     with pytest.raises(SettingsError, match="--with nothing==1 cannot be resolved for Python 3"):
         made_envs.make("nothing==1")
-    uv.index_options.cache_clear()
+    uv.pip_index.cache_clear()
 
 
 def test_environments_cannot_be_made_without_uv(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +180,19 @@ def test_a_comma_within_a_requirement_does_not_end_an_environment(monkeypatch: p
     assert list(made) == ["tensorflow[and-cuda,extra]>=2.19, <2.21,!=2.20.1 pandas", "tensorflow==2.21.0"]
 
 
+@pytest.mark.parametrize("error", [SettingsError("uv is not installed"), OutputError("cannot write the cache")])
+def test_doctor_names_the_reason_if_an_environment_lacks_packages_that_cannot_be_installed(
+    error: UsageError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(env: python_env.PythonEnv) -> None:
+        raise error
+
+    monkeypatch.setattr(worker_packages, "folder_for", refused)
+    environment, packages = env_checks.checks("own", Path(sys.prefix))
+    assert environment.name == "environment"
+    assert (packages.status, packages.detail) == ("FAIL", error.message)
+
+
 def test_uv_uses_the_index_of_a_pip_on_the_path_if_python_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,9 +204,9 @@ def test_uv_uses_the_index_of_a_pip_on_the_path_if_python_has_none(
         program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(without))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    uv.index_options.cache_clear()
-    assert uv.index_options() == ("--default-index", "https://here/simple")
-    uv.index_options.cache_clear()
+    uv.pip_index.cache_clear()
+    assert uv.pip_index() == {"index-url": "https://here/simple"}
+    uv.pip_index.cache_clear()
 
 
 def test_a_folder_of_the_cache_that_another_process_made_meanwhile_is_kept(tmp_path: Path) -> None:
@@ -146,6 +217,28 @@ def test_a_folder_of_the_cache_that_another_process_made_meanwhile_is_kept(tmp_p
         (target / "theirs").touch()
     assert list(target.parent.iterdir()) == [target]
     assert [path.name for path in target.iterdir()] == ["theirs"]
+
+
+def test_a_cache_that_cannot_be_written_is_an_error_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(OutputError, match=r"cannot write devbench's cache in .*file") as caught,
+        user_cache.new_folder(tmp_path / "file" / "made"),
+    ):
+        pass
+    assert "XDG_CACHE_HOME" in caught.value.hint
+
+
+def test_a_user_without_a_home_folder_is_told_how_to_choose_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    with pytest.raises(SettingsError, match="no home folder") as caught:
+        user_cache.folder()
+    assert "XDG_CACHE_HOME" in caught.value.hint
 
 
 def test_a_folder_of_the_cache_that_is_not_complete_is_removed(tmp_path: Path) -> None:

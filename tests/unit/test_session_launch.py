@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 import sys
+import tempfile
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,11 +15,15 @@ import pytest
 from stand_in_nvml import Nvml
 from synthetic import measured
 
+from bench.errors import DevbenchError, OutputError
+from bench.machine import system
 from bench.model.failure import Failure
 from bench.model.result import Result
 from bench.session import launch, memory_fit
 from bench.session.launch import Launcher
+from bench.session.process import spawn
 from bench.session.worker_process import WorkerEnded
+from bench.session.worker_server import WorkerServer
 
 GIB = 2**30
 
@@ -108,3 +117,77 @@ def test_a_single_worker_on_a_gpu_needs_no_room_for_others(monkeypatch: pytest.M
 def test_a_worker_that_fails_while_it_warms_up_leaves_the_others_together(monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = StandInLauncher(on_gpu(monkeypatch, 16), failing="1")
     assert groups(launcher, "cuda", "cuda", "cuda") == ([["0", "2"]], [True] * 3)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "message"),
+    [
+        (errno.EAGAIN, DevbenchError, "cannot start a worker: Resource temporarily unavailable"),
+        (errno.ENOSPC, OutputError, "cannot write temporary files: No space left on device"),
+        (errno.EDQUOT, OutputError, "cannot write temporary files: "),
+    ],
+)
+def test_a_worker_that_the_system_refuses_to_start_is_an_error_with_the_reason(
+    number: int, kind: type[DevbenchError], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(launch, "spawn_in", lambda env: refused)
+    with pytest.raises(DevbenchError) as caught:
+        real_launcher().start(measured("0", []))
+    assert type(caught.value) is kind
+    assert caught.value.message.startswith(message)
+    assert caught.value.hint
+
+
+def test_a_worker_is_ended_if_there_is_no_room_for_the_thread_that_reads_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_room(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    started: list[Any] = []
+
+    def start(*arguments: Any) -> Any:
+        started.append(spawn(*arguments))
+        return started[0]
+
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", "input(); input()"])
+    monkeypatch.setattr(launch, "spawn_in", lambda env: start)
+    monkeypatch.setattr(threading.Thread, "start", no_room)
+    with pytest.raises(DevbenchError, match="cannot start a worker: can't start new thread"):
+        real_launcher().start(measured("0", []))
+    (process,) = started
+    assert process.poll() is not None
+    for pipe in (process.stdin, process.stdout):
+        pipe.close()
+
+
+@pytest.mark.needs("linux")
+def test_a_fork_that_the_system_refuses_is_told_from_other_errors() -> None:
+    if sys.platform == "win32":
+        raise NotImplementedError
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server = WorkerServer.__new__(WorkerServer)
+    server._connection = ours
+
+    def refuse() -> None:
+        if sys.platform == "win32":
+            raise NotImplementedError
+        _, descriptors, _, _ = socket.recv_fds(theirs, 1000, 4)
+        os.write(descriptors[3], b"[Errno 11] Resource temporarily unavailable\n")
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    answering = threading.Thread(target=refuse)
+    answering.start()
+    with ours, theirs, tempfile.TemporaryFile() as errors, pytest.raises(OSError, match="unavailable") as caught:
+        server.fork("/tmp", errors)
+    answering.join()
+    assert caught.value.errno == errno.EAGAIN
+
+
+def real_launcher() -> Launcher:
+    progress: Any = SimpleNamespace(trial=1, report=lambda *_: None)
+    return Launcher(60.0, progress, save=lambda result: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -9,9 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from bench.errors import Interrupted
 from bench.machine import system
 from bench.model.sample import Block, Series
 from bench.model.spec import Data, Spec, Threads
+from bench.session import worker_process
 from bench.session.block_steps import steps_of_block, steps_of_lead
 from bench.session.worker_process import OutOfTime, WorkerEnded, WorkerProcess
 from bench.session.worker_sample import WorkerSample
@@ -93,6 +96,24 @@ def test_a_worker_is_not_waited_for_after_the_last_moment_of_its_session(monkeyp
         handle.last_moment = time.monotonic() + 0.1
         with pytest.raises(OutOfTime):
             handle.event()
+
+
+@pytest.mark.parametrize("stage", ["counting", "waiting"])
+def test_a_worker_whose_end_is_interrupted_is_killed(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise Interrupted(signal.SIGINT)
+
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", "while True: pass"])
+    worker = WorkerSample(SPEC, 1, {}, 60.0, lambda phase, note: None)
+    process = worker.process.process
+    monkeypatch.setattr(worker_process, "GRACE_SECONDS", 0.1)
+    if stage == "counting":
+        monkeypatch.setattr(worker, "_stop_meter", interrupted)
+    else:
+        monkeypatch.setattr(worker.process, "resume", interrupted)
+    with pytest.raises(Interrupted):
+        worker.close()
+    assert process.poll() is not None
 
 
 SLOW_START = """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -10,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic.fields import FieldInfo
 
 from bench.config import syntax
 from bench.config.base import Settings
@@ -66,6 +69,10 @@ def examples(name: str) -> list[tuple[str, Any]]:
     return [("5", 5), ("6", 6), ("7", 7)]
 
 
+def is_path(field: FieldInfo) -> bool:
+    return Path in (field.annotation, *get_args(field.annotation))
+
+
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Change to an empty folder, and remove all settings from the environment."""
@@ -103,6 +110,18 @@ def test_results_of_an_image_go_elsewhere_if_the_folder_is_read_only(monkeypatch
     assert load(output="mine").output == Path("mine")
 
 
+@pytest.mark.needs("linux")
+def test_settings_of_an_image_are_read_in_a_folder_that_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVBENCH_IMAGE", "devbench:cpu")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load().backend == ("cpu",)
+
+
 @pytest.mark.parametrize(
     ("image", "backend"), [("devbench:cuda", "cuda"), ("devbench:cpu", "cpu"), ("devbench:hub", "cpu"), ("mine", "cpu")]
 )
@@ -114,6 +133,35 @@ def test_the_default_backend_in_an_image_is_the_backend_of_the_image(
     assert load(backend="cpu,cuda").backend == ("cpu", "cuda")
     monkeypatch.setenv("DEVBENCH_BACKEND", "directml")
     assert load().backend == ("directml",)
+
+
+@pytest.mark.parametrize("name", [name for name, field in RunSettings.model_fields.items() if is_path(field)])
+def test_a_path_may_begin_with_the_home_folder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expanded = Path.home() / "x"
+    assert getattr(load(**{name: "~/x"}), name) == expanded
+    Path("devbench.toml").write_text(f'{name} = "~/x"\n', encoding="utf-8")
+    assert getattr(load(), name) == expanded
+    monkeypatch.setenv(RunSettings.variable(name), "~nobody-of-this-name/x")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert caught.value.hint == "Use a path without '~', because the home folder of ~nobody-of-this-name is not known."
+
+
+@pytest.mark.parametrize("config", [None, "named.toml"])
+def test_a_settings_file_in_a_folder_that_cannot_be_read_is_an_error(
+    config: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    with pytest.raises(SettingsError, match=f"cannot read {config or 'devbench.toml'}: Permission denied"):
+        load(config)
+
+
+def test_the_path_of_a_settings_file_may_begin_with_the_home_folder() -> None:
+    with pytest.raises(SettingsError, match=f"no settings file at {re.escape(str(Path.home()))}"):
+        load("~/nothing-of-this-name.toml")
 
 
 def test_none_and_an_empty_variable_count_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,6 +267,13 @@ def test_an_error_names_the_invalid_value_its_source_and_the_allowed_values(
     by_variable = error_of()
     assert by_variable.message == f"invalid value '{value_shown}' for {RunSettings.variable(name)}"
     assert allowed in by_variable.hint
+
+
+def test_an_error_does_not_show_the_password_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVBENCH_PUSHGATEWAY", "ftp://me:s3cret@here/")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert caught.value.message == "invalid value 'ftp://here/' for DEVBENCH_PUSHGATEWAY"
 
 
 def test_one_error_names_all_invalid_values() -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from types import ModuleType
 
 import pytest
+from stand_in_nvml import Nvml
 
+from bench.backends._nvml import open_sampler
 from bench.errors import Interrupted
+from bench.model.check import Check, run_check
+from bench.registry import user_file
 from bench.signals import interruptible, uninterrupted
 
 
@@ -80,6 +87,36 @@ def test_an_error_in_an_uninterruptible_block_does_not_lose_the_signal() -> None
         work()
     assert caught.value.exit_code == 143
     assert isinstance(caught.value.__context__, OSError)
+
+
+def checked() -> list[Check]:
+    def check() -> Iterator[Check]:
+        signal.raise_signal(signal.SIGINT)
+        yield Check("GPU", "PASS", "")
+
+    return list(run_check("GPU", check))
+
+
+def sampled() -> object:
+    return open_sampler({})
+
+
+def called() -> object:
+    module = ModuleType("mine")
+    module.__file__ = "mine.py"
+    module.total_steps = lambda: signal.raise_signal(signal.SIGINT)  # type: ignore[attr-defined]
+    return user_file.call(module, "total_steps")
+
+
+@pytest.mark.parametrize("work", [checked, sampled, called])
+def test_a_signal_is_not_taken_for_an_error_of_the_code_in_which_it_arrives(
+    work: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml = Nvml(["GPU-aaaa"])
+    monkeypatch.setattr(nvml, "nvmlInit", lambda: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    with pytest.raises(Interrupted), interruptible():
+        work()
 
 
 def test_signal_handlers_are_unchanged_outside_the_main_thread() -> None:

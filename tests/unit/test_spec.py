@@ -112,6 +112,10 @@ def test_peaks_are_measured_with_the_options_on_which_they_depend_and_with_no_ot
             assert getattr(settings, option) == RunSettings.model_fields[option].default
 
 
+def test_peaks_are_measured_in_the_environment_of_the_program() -> None:
+    assert peaks_settings(spec(), load(env="old=/a")).env == {"old": "/a"}
+
+
 @pytest.mark.parametrize("name", Spec.model_fields)
 def test_the_hub_takes_specs_for_one_program_that_differ_only_in_their_place_or_in_ignored_fields(name: str) -> None:
     left, right = pair(name)

@@ -139,16 +139,32 @@ def test_every_session_of_an_explanation_ends_with_the_explanation(monkeypatch: 
     assert {design.last_moment for design in Slow.designs} == {600.0 * OVERRUN}
 
 
-@pytest.mark.usefixtures("faked")
-def test_a_limit_within_which_no_process_is_ready_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def ended_study(monkeypatch: pytest.MonkeyPatch, **measured: Any) -> explain.ExplainStudy:
+    """Return a study whose first process is ended by the time limit, with these fields of its sample."""
     study = slow_study(monkeypatch, max_time="3s")
     late = Failure(kind="interrupted", message="the time limit was reached")
     measure = study.sessions.measure
 
-    def interrupted(*arguments: Any, **options: Any) -> list[Any]:
+    def ended(*arguments: Any, **options: Any) -> list[Any]:
         (first,) = measure(*arguments, **options)
-        return [first.model_copy(update={"samples": [s.model_copy(update={"failure": late}) for s in first.samples]})]
+        return [
+            first.model_copy(update={"samples": [first.samples[0].model_copy(update={"failure": late, **measured})]})
+        ]
 
-    monkeypatch.setattr(study.sessions, "measure", interrupted)
+    monkeypatch.setattr(study.sessions, "measure", ended)
+    return study
+
+
+@pytest.mark.usefixtures("faked")
+def test_a_limit_within_which_no_process_is_ready_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunFailed, match=r"3 s is too short to explain .*: its first process was not ready"):
-        study.run()
+        ended_study(monkeypatch, series=[]).run()
+
+
+@pytest.mark.usefixtures("faked")
+def test_steps_that_the_first_process_timed_before_the_limit_ended_it_are_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explanation = ended_study(monkeypatch).run()
+    assert explanation.step_seconds == pytest.approx(0.01, rel=0.01)
+    assert explanation.lowest_level == "as-written"

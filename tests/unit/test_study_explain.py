@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import synthetic
 from synthetic import result
 from test_analyse_compare import sample
 
 from bench.config.settings import RunSettings, load
-from bench.errors import Interrupted, RunFailed
+from bench.errors import DevbenchError, DeviceAbsent, Interrupted, RunFailed
 from bench.model.failure import Failure
+from bench.model.plan import Planned
+from bench.model.recognition import Recognition, StepSource
+from bench.model.result import Result
 from bench.model.spec import Spec
 from bench.publish.recorder import Recorder
 from bench.render.terminal import explanation
@@ -23,8 +27,9 @@ from bench.session.design import Design
 from bench.session.session import Session
 from bench.study import explain, explain_sessions
 from bench.study.explain import ExplainStudy
-from bench.study.explain_levels import LADDER, largest_so_far
-from bench.study.explain_what_ifs import TOGETHER, WHAT_IF
+from bench.study.explain_levels import LADDER, largest_so_far, with_first_trial
+from bench.study.explain_what_ifs import TOGETHER, WHAT_IF, WhatIfStudy
+from bench.study.peaks import peaks_settings
 from bench.study.plan import plan
 
 pytestmark = pytest.mark.once
@@ -261,6 +266,71 @@ def test_peaks_are_not_measured_for_a_step_whose_work_is_unknown(
     faked.facts = {"retraced": [], "flops_per_step": 1e6, "bytes_per_step": 1e6}
     study_of().run(with_what_ifs=False)
     assert len(asked) == 1
+
+
+def test_an_error_about_the_peaks_is_a_caveat_and_the_what_ifs_are_tried(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        raise DeviceAbsent("no CUDA device: the driver is missing")
+
+    monkeypatch.setattr(explain, "peaks_for", refused)
+    faked.facts = {"retraced": [], "flops_per_step": 1e6, "bytes_per_step": 1e6}
+    outcome = study_of().run()
+    assert "There is no roofline: no CUDA device: the driver is missing." in outcome.caveats
+    assert outcome.gains
+
+
+def test_an_error_of_the_what_ifs_keeps_the_ladder(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(*_: Any) -> None:
+        raise DevbenchError("cannot start a process: Resource temporarily unavailable")
+
+    monkeypatch.setattr(WhatIfStudy, "run", failed)
+    outcome = study_of().run()
+    assert outcome.caveats[0] == (
+        "The explanation is incomplete: cannot start a process: Resource temporarily unavailable."
+    )
+    assert outcome.parts
+
+
+def test_peaks_are_measured_for_a_script_that_runs_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    settings = load(backend="cpu", workdir=tmp_path, args="--epochs 2", watch="1")
+    (group,) = plan(["peaks"], peaks_settings(synthetic.spec(), settings))
+    assert group.planned[0].spec.workload == "peaks"
+
+
+@pytest.mark.parametrize("reason", ["no trial is complete", "the program failed"])
+def test_a_ladder_without_a_complete_trial_leaves_what_the_first_process_shows(
+    reason: str, faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_of()
+    measure = study.sessions.measure
+
+    def cut_off(planned: Any, *rest: Any) -> list[Result]:
+        results = measure(planned, *rest)
+        if len(results) == 1:
+            return results
+        base, *lower = results
+        if reason == "no trial is complete":
+            return [base, *(level.model_copy(update={"samples": []}) for level in lower)]
+        failure = Failure(kind="nan", message="the loss is NaN")
+        return [base.model_copy(update={"failure": failure}), *lower]
+
+    monkeypatch.setattr(study.sessions, "measure", cut_off)
+    outcome = study.run(with_what_ifs=False)
+    assert outcome.step_seconds == pytest.approx(STEPS["step"], rel=0.01)
+    assert outcome.lowest_level == "step"
+    assert outcome.caveats[0].startswith("Only the first process counts, because the next ones failed: ")
+    assert set(outcome.missing_levels) >= {"host-batches", "resident", "fused"}
+
+
+def test_an_explained_script_is_projected_for_the_steps_that_were_recognized() -> None:
+    source = StepSource(kind="updates", name="adam", file="train.py", line=3, token="t", steps=700)
+    recognition = Recognition(chosen=source, ended=True, seconds=3.0)
+    first, base = (synthetic.measured(name, [0.01, 0.011], recognition=recognition) for name in ("1", "2"))
+    joined = with_first_trial(Planned(base.spec, (), None, None), first, base)
+    assert joined.projection is not None
+    assert joined.projection.steps == 700
 
 
 def test_the_steps_are_divided_by_one_trial_if_most_time_passes_between_epochs(faked: type[Fake]) -> None:

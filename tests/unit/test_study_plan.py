@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,31 @@ def test_an_invalid_name_value_or_folder_is_refused_while_planning(
 ) -> None:
     with pytest.raises(error, match=message):
         groups_of(workload, **options)
+
+
+@pytest.mark.needs("linux")
+def test_names_and_arguments_that_are_not_text_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    script = program(folder, text="import tensorflow as tf\ntf.zeros(1)\n", name="train.py")
+    with pytest.raises(UsageError, match=r"caf\\udce9/train.py contains bytes that are not UTF-8"):
+        groups_of(script)
+    with pytest.raises(UsageError, match="not UTF-8"):
+        groups_of("cifar", args=["--name", folder.name])
+    monkeypatch.chdir(folder)
+    with pytest.raises(UsageError, match="not UTF-8"):
+        groups_of("train.py")
+
+
+@pytest.mark.needs("linux")
+def test_a_current_folder_that_was_deleted_is_an_error_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(UsageError, match="the current folder cannot be read: No such file or directory"):
+        groups_of("train.py")
 
 
 def test_a_plan_without_workloads_is_an_error_that_lists_the_workloads() -> None:

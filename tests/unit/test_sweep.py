@@ -15,7 +15,7 @@ from bench.analyse.summary import summarize
 from bench.analyse.sweep import sweep_of
 from bench.config.settings import load
 from bench.config.syntax import sweep_values
-from bench.errors import SettingsError
+from bench.errors import DataError, DevbenchError, DeviceAbsent, SettingsError
 from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.model.result import Result, SweepMembership
@@ -387,6 +387,22 @@ def test_another_value_is_tried_if_the_program_refuses_one_between_two_others(
     assert sweep.incomplete_reason == "batch=23 was refused: batch must be a multiple of 4"
 
 
+@pytest.mark.parametrize("error", [DataError("cifar10 is gone"), DeviceAbsent("no CUDA device")])
+def test_a_point_that_can_no_longer_be_planned_ends_the_sweep_with_its_earlier_points(
+    error: DevbenchError, faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent_from_the_second_point_on(workloads: Any, settings: Any, *, swept: Any) -> list[Any]:
+        if faked.measured:
+            raise error
+        return [None]
+
+    monkeypatch.setattr(measuring, "plan", absent_from_the_second_point_on)
+    sweep = study_of("1..64*8").run()
+    assert len(sweep.curves[0].points) == 1
+    assert sweep.incomplete_reason is not None
+    assert error.message in sweep.incomplete_reason
+
+
 def test_the_search_ends_if_point_after_point_fails(faked: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faked, "failure", failing("error", *range(9, 64)))
     sweep = study_of("1..64*8").run()
@@ -491,6 +507,21 @@ def test_an_axis_of_words_has_ratios_and_no_crossings() -> None:
     assert sweep.curves[1].crossings == []
     sentences = list(summary(sweep))
     assert "cpu, step is slower than cpu, fit at place model, faster at place serial." in sentences
+
+
+def test_an_axis_may_hold_numbers_words_and_null() -> None:
+    sweep = sweep_of(
+        [
+            result(f"{loop}{limit}", loop=loop, params={"limit": limit}, group=str(limit), purpose="sweep", parent="s",
+                   samples=[sample(n, step * noise) for n, noise in enumerate(NOISE, 1)])
+            for limit in (None, 16, 8.5, "auto")
+            for loop, step in (("fit", 0.01), ("step", 0.02))
+        ],
+        0.02,
+    )  # fmt: skip
+    assert sweep.axes == {"limit": [8.5, 16, None, "auto"]}
+    labels = [line[:12].strip() for line in text(sweep).splitlines()[2:6]]
+    assert labels == ["limit 8.5", "limit 16", "limit None", "limit auto"]
 
 
 def test_each_case_is_a_curve() -> None:

@@ -174,6 +174,13 @@ def not_comparable(labels: Sequence[str], base: str, reason: str = "") -> str:
     return f"{names} cannot be compared fairly with {quoted(base)}{': ' if reason else ''}{reason.rstrip('.')}."
 
 
+def failed_sides(comparison: Comparison) -> Iterator[str]:
+    """Yield a sentence for each of the two results that failed after it had measured something, or before."""
+    for side in (comparison.base, comparison.other):
+        if side.failure:
+            yield f"{side.label} failed: {side.failure.rstrip('.')}."
+
+
 def summary(comparisons: Sequence[Comparison], results: Mapping[str, Result], labels: Labels) -> Iterator[str]:
     """Summarize a group's comparisons: a sentence each, and one sentence for what several have in common.
 

@@ -35,9 +35,9 @@ def text(comparisons: Sequence[Comparison], matrices: Sequence[Matrix] = (), wid
 
 
 def paragraphs(comparison: Comparison, width: int = WIDTH) -> Iterator[list[str]]:
-    """Yield the lines of the verdict, of its details, and of each other difference."""
+    """Yield the lines of the verdict, of failures, of its details, and of each other difference."""
     yield filled(sentences.verdict(comparison), width)
-    for sentence in sentences.details(comparison):
+    for sentence in (*sentences.failed_sides(comparison), *sentences.details(comparison)):
         yield filled(sentence, width, 2)
     for difference in comparison.differences:
         if difference.kind != "axis":
