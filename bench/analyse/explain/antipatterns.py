@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse.explain.lines import named_lines
 from bench.analyse.explain.own_time import NEW_DATASET, keras_calls, share_of, whole_data_calls
-from bench.analyse.samples import merged_facts, process_values, usable_samples
+from bench.analyse.samples import mean_step, median_step, merged_facts, process_values, usable_samples
 from bench.backends import capabilities
 from bench.model.explanation import Finding
 from bench.model.facts import WHOLE_DATA_CALLS, Facts, Retraced
@@ -186,10 +185,10 @@ def _trace_share(base: Result, samples: Sequence[ProcessSample]) -> float | None
     if share is not None:
         return share
     facts = next((s.facts for s in samples if s.facts.trace_seconds is not None), Facts())
-    steps, values = facts.steps_issued or facts.steps_run, process_values(base).values()
-    if facts.trace_seconds is None or not steps or not values:
+    steps = facts.steps_issued or facts.steps_run
+    if facts.trace_seconds is None or not steps or not process_values(base):
         return None
-    return min(1.0, facts.trace_seconds / steps / statistics.median(values))
+    return min(1.0, facts.trace_seconds / steps / median_step(base, mean_step))
 
 
 def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

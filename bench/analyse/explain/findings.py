@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from bench import whatif
 from bench.analyse.explain import (
     antipatterns,
     callbacks,
@@ -18,11 +19,13 @@ from bench.analyse.explain import (
 )
 from bench.analyse.samples import (
     cold_starts,
+    mean_step,
     median_step,
     merged_facts,
     usable_samples,
 )
 from bench.model.explanation import FIRST_STEPS, Finding, Part
+from bench.model.facts import FitCall
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 
@@ -90,21 +93,8 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
     own, bare = costs.get(("as-written", "fit")), costs.get(("fit", "step"))
     timed = callbacks.step_share(base, samples) or 0.0
     if (own and (call.callbacks or call.prints)) or timed > FIT_MIN_SHARE:
-        names = ", ".join(call.callbacks) or "none"
-        described, largest = callbacks.in_steps(samples)
-        evidence = "as-written minus fit; " if own else ""
-        calls_model = any(callback.calls for callback in largest)
-        fix = "Pass validation_data to fit, or evaluate in on_epoch_end." if calls_model else ""
-        yield Finding(
-            cause="callbacks and logging",
-            sentence=f"Callbacks and output that the program passes to fit take {own or timed:.0%} of the step."
-            + (f" Time per step: {', '.join(described)}." if described else ""),
-            evidence=f"{evidence}callbacks: {names}; verbose: {call.verbose}",
-            fix=fix,
-            what_ifs=["without-callbacks"],
-            parts=["own loop"],
-            share=own or timed,
-        )
+        most = next((p.at_most for p in parts if p.upper == "as-written" and p.at_most is not None), 1.0)
+        yield _callbacks(base, samples, call, own or 0.0, timed, most)
     elif own:
         if call.shuffles and not call.options:
             yield Finding(
@@ -140,9 +130,44 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
         )
 
 
+def _callbacks(
+    base: Result, samples: list[ProcessSample], call: FitCall, own: float, timed: float, most: float
+) -> Finding:
+    """Return what callbacks and output cost.
+
+    Args:
+        base: the program as written.
+        samples: its usable processes.
+        call: its call of `fit`.
+        own: the share of the typical step that the program's own call of `fit` takes beyond a bare one. 0 if unknown.
+        timed: the share of the mean step that callbacks take, by the time of each call.
+        most: the largest share of the typical step that they can take.
+    """
+    names = ", ".join(call.callbacks) or "none"
+    described, largest = callbacks.in_steps(samples)
+    rare = callbacks.rare_share(base)
+    # Neither the ladder nor a what-if shows work in a few long steps, because both compare typical steps.
+    is_rare = rare > timed / 2 and (most < timed / 2 or timed > 1 - rare)
+    share = min(timed, rare) if is_rare else own or timed
+    calls_model = any(callback.calls for callback in largest)
+    fix = "Pass validation_data to fit, or evaluate in on_epoch_end." if calls_model else ""
+    return Finding(
+        cause="callbacks and logging",
+        sentence=f"Callbacks and output that the program passes to fit take {share:.0%} of the "
+        + ("mean step, most of it in a few long steps." if is_rare else "step.")
+        + (f" Mean time per step: {', '.join(described)}." if described else ""),
+        evidence=f"{'as-written minus fit; ' if own and not is_rare else ''}callbacks: {names}; "
+        f"verbose: {call.verbose}",
+        fix=fix or (whatif.advice("without-callbacks") if is_rare else ""),
+        what_ifs=[] if is_rare else ["without-callbacks"],
+        parts=["own loop"],
+        share=share,
+    )
+
+
 def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if tracing and the first step take much of a short training."""
-    step = median_step(base)
+    step = median_step(base, mean_step)
     starts = cold_starts(samples) or samples
     first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in starts)
     total = base.projection.steps if base.projection else None

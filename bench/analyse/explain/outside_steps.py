@@ -70,7 +70,7 @@ def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def between_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if work that most steps of a script's own loop go without takes much of its time."""
-    asides, step = merged_facts(samples).asides, median_step(base)
+    asides, step = merged_facts(samples).asides, median_step(base, mean_step)
     if asides is None or not asides.every:
         return
     share = asides.seconds / (asides.seconds + asides.every * step)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bench.analyse.epoch_waits import steps_per_epoch
 from bench.analyse.explain.units import time_text
-from bench.analyse.samples import median_step, merged_facts, usable_samples
+from bench.analyse.samples import mean_step, median_step, merged_facts, usable_samples
 from bench.model.explanation import FILLING, PARTIAL_BATCH, Finding, Part
 from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, PipelineStage
 from bench.model.result import Result
@@ -211,7 +211,7 @@ def stage_name(stage: PipelineStage) -> str:
 
 def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding for each shuffle buffer that delays the first batch of an epoch."""
-    step = median_step(base)
+    step = median_step(base, mean_step)
     length = steps_per_epoch(samples)
     for stage in merged_facts(samples).pipeline or []:
         seconds = stage.filling_seconds or 0.0
@@ -250,7 +250,7 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     if first - again <= LONG_STEPS * step:
         return
     steps = levels[0].projection.steps if levels[0].projection is not None else 0
-    share = (first - again) / (first - again + steps * step) if steps else None
+    share = (first - again) / (first - again + steps * median_step(levels[0], mean_step)) if steps else None
     yield Finding(
         cause=PARTIAL_BATCH,
         sentence=f"The smaller last batch takes {first - again:.3f} s longer the first time, as long as "
