@@ -639,7 +639,7 @@ def test_a_step_that_waits_for_its_batch_names_the_slowest_stage_before_another_
     for process in step.samples:
         process.facts, process.phases["input_wait"] = Facts(pipeline=stages), 0.004
     (found,) = [finding for finding in findings([step]) if finding.cause == "slow input"]
-    assert "waits 4 ms for its next batch" in found.sentence
+    assert "waits up to 4 ms for its next batch" in found.sentence
     assert found.sentence.endswith("Slowest stage: map.")
     assert found.what_ifs == ["parallel-map", "cache"]
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bench.analyse import prior, stats
+from bench.analyse.explain.pipeline import fitting_what_ifs, has_no_pipeline
 from bench.analyse.samples import faster_half, merged_facts, process_blocks, typical_ratio
 from bench.analyse.stats import Contrast
 from bench.model.explanation import Part
@@ -33,6 +34,7 @@ class LevelDifference(NamedTuple):
 
 
 _OWN_LOOP = "Call only one tf.function in the loop. Convert the data once, before the loop. Read results back rarely."
+_PIPELINE = "Pass a tf.data pipeline that ends with prefetch(tf.data.AUTOTUNE) to fit."
 _PREPARE = ("parallel-map", "prefetch", "cache")
 _STEPS_PER_CALL = ("steps-per-execution",)
 
@@ -154,6 +156,10 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     ratios = [[math.exp(typical_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # level over whole step
     by_level = [[b[trial] for trial in trials] for b in blocks]
     confidence = simultaneous_confidence(len(levels) - 1)
+    facts = merged_facts([sample for level in levels for sample in level.samples])
+    unfit = {*_PREPARE} - fitting_what_ifs(facts)
+    unfit |= set() if _is_fit(levels[0]) else {*_STEPS_PER_CALL}
+    input_fix = _PIPELINE if has_no_pipeline(facts) else ""
     parts = []
     for index, ((upper, above), (lower, below)) in enumerate(pairwise(zip(levels, ratios, strict=True))):
         shares = [a - b for a, b in zip(above, below, strict=True)]
@@ -161,7 +167,8 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         share = Contrast.paired([0.0] * len(shares), shares, usual).interval(confidence)
         measurable = not share.may_be_zero
         level_difference = difference(upper, lower)
-        what_ifs = [name for name in level_difference.what_ifs if name not in _STEPS_PER_CALL or _is_fit(levels[0])]
+        what_ifs = [name for name in level_difference.what_ifs if name not in unfit]
+        needs_pipeline = input_fix if level_difference.includes_input else ""
         is_large = measurable and share.value > FIX_MIN_SHARE
         parts.append(
             Part(
@@ -173,7 +180,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
                 share=share,
                 measurable=measurable,
                 includes_input=level_difference.includes_input,
-                fix=level_difference.fix if is_large else "",
+                fix=f"{level_difference.fix} {needs_pipeline}".strip() if is_large else "",
                 what_ifs=what_ifs if is_large else [],
             )
         )
