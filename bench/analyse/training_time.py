@@ -132,6 +132,12 @@ def with_epochs(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
     return completed
 
 
+def lacks_validation(samples: Sequence[ProcessSample]) -> bool:
+    """Return whether `fit` validates, but no process timed it. The time of the training is then too short."""
+    validates = any(sample.facts.validated_epochs for sample in samples)
+    return validates and not any("validation" in sample.phases for sample in samples)
+
+
 def build_and_fit_seconds(sample: ProcessSample, steps: int) -> float:
     """Return the seconds of a training from building the model to its end.
 

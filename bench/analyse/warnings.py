@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from bench.analyse import epoch_waits
 from bench.analyse.samples import merged_facts, usable_samples
 from bench.analyse.throttled_time import throttled_time
+from bench.analyse.training_time import lacks_validation
 from bench.backends import capabilities
 from bench.config.syntax import write_seconds
 from bench.machine.gpu import BUSY_SHARE
@@ -55,6 +56,9 @@ def add_warnings(result: Result) -> None:
         message = "timings may include other tenants' work, because the pool allows a shared GPU (allowSharedGpu)"
         add_warning(result, "shared-gpu", message, "Use a dedicated GPU.")
     _add_early_end_warning(result)
+    if result.projection is not None and result.purpose == "run" and lacks_validation(samples):
+        message = "the projection lacks the validations of fit, because they were not timed"
+        add_warning(result, "validation", message, "To time the whole training, use --full.")
     if result.stop is not None:
         _add_target_warning(result, result.stop)
     epoch_waits.add_note(result, samples)

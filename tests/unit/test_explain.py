@@ -294,7 +294,8 @@ def test_idle_cpus_are_not_a_cause_where_steps_wait_for_input() -> None:
 
 def test_time_between_epochs_is_a_finding_and_in_the_headline() -> None:
     phases = {"first_step": 0.1, "epoch_end": 0.9, "epoch_start": 0.02}
-    epochs = [sample(n, 0.01, phases=phases, facts={"epoch": {"batches": 8, "remainder": 0}}) for n in (1, 2, 3)]
+    facts: dict[str, Any] = {"epoch": {"batches": 8, "remainder": 0}, "validated_epochs": 0.0}
+    epochs = [sample(n, 0.01, phases=phases, facts=facts) for n in (1, 2, 3)]
     found = {finding.cause: finding for finding in findings([result(samples=epochs)])}
     assert found[BETWEEN_EPOCHS].share == pytest.approx(0.92)
     assert "920 ms pass until those of the next one, as long as 92 steps" in found[BETWEEN_EPOCHS].sentence

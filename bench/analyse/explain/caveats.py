@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 from bench.analyse import prior
-from bench.analyse.samples import process_blocks
+from bench.analyse.samples import process_blocks, usable_samples
+from bench.analyse.training_time import lacks_validation
 from bench.analyse.warnings import DISTURBANCES
 from bench.model.result import Result, ResultWarning
 
@@ -36,6 +37,8 @@ def caveats(levels: Sequence[Result]) -> list[str]:
         for warning in disturbances.values():
             del loops[_text(warning)]
     others = [text if len(of) == len(levels) else f"{', '.join(of)}: {text}" for text, of in loops.items()]
+    if lacks_validation(usable_samples(levels[0])):
+        others.append("The validation of fit was not timed. The time between epochs and of the training lacks it.")
     return [noise, *others] if noise else others
 
 

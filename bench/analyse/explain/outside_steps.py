@@ -9,7 +9,7 @@ from bench.analyse.explain import callbacks, pipeline
 from bench.analyse.explain.lines import named_lines
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import cold_starts, main_series, mean_step, median_step, merged_facts
-from bench.analyse.training_time import Epochs
+from bench.analyse.training_time import Epochs, with_epochs
 from bench.model.explanation import BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS, Finding
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -26,7 +26,8 @@ MOSTLY_OWN_WORK = 0.5
 
 def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if much of an epoch passes between its steps and those of the next one."""
-    timed = [(Epochs.of(s), mean_step(series.blocks)) for s in cold_starts(samples) if (series := main_series(s))]
+    starts = with_epochs(cold_starts(samples))
+    timed = [(Epochs.of(s), mean_step(series.blocks)) for s in starts if (series := main_series(s))]
     timed = [(epochs, step) for epochs, step in timed if epochs.length and epochs.between > 0]
     if not timed:
         return
@@ -49,9 +50,12 @@ def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     is_own_work = sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between
     if not is_own_work and share <= FIT_BETWEEN_MIN_SHARE:
         return
+    may_validate = not validation and merged_facts(samples).validated_epochs != 0.0
     longest = [f"{name} {time_text(seconds)}" for name, seconds in work if seconds > 0.1 * end]
     if is_own_work:
         own, fix = "", callbacks.epoch_end_fix(samples, validation)
+    elif may_validate:
+        own, fix = " It is not known whether a validation belongs to it.", ""
     else:
         own = " Most of it is the work of fit itself, which starts each epoch anew."
         fix = "Train fewer and longer epochs: dataset.repeat() with steps_per_epoch."
