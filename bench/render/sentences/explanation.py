@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.model.explanation import Explanation, Finding, Gain, Part, ProgramChange
+from bench.model.explanation import OF_ALL_TIME, Explanation, Finding, Gain, Part, ProgramChange
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
 from bench.model.loops import BARE
@@ -128,8 +128,10 @@ def outlook(explanation: Explanation) -> list[str]:
     if most.low <= 1 or most.high > LOOSE * most.value:  # it is not known
         return lines
     if explanation.answer and most.value > 1 + NOTABLE:
+        besides = any(finding.cause in OF_ALL_TIME and not finding.detail for finding in explanation.findings)
+        what = " per typical step" if besides else ""  # the loop also lacks what most steps go without
         lines.append(
-            f"Without faster computing, no more than {numbers.times(most)} as fast is possible (loop "
+            f"Without faster computing, no more than {numbers.times(most)} as fast{what} is possible (loop "
             f"{explanation.lowest_level})."
         )
     return lines
