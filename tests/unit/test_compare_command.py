@@ -100,6 +100,19 @@ def test_fail_on_slower_fails_without_a_verdict(tmp_path: Path) -> None:
     assert devbench(cpu, invalid).exit_code == 0
 
 
+def test_a_result_that_failed_after_some_trials_has_no_verdict(tmp_path: Path) -> None:
+    failure = Failure(kind="memory", message="OOM when allocating")
+    base = saved(tmp_path, [0.02, 0.0201, 0.0199], "20260102T030405000-aaaaaaaa")
+    name = "20260102T030405000-bbbbbbbb"
+    broken = saved(tmp_path, [0.02, 0.0201, 0.0199], name, backend="cuda", status="failed", failure=failure)
+    shown = devbench(base, broken, "--fail-on", "slower")
+    assert shown.exit_code == 1, shown.stderr
+    assert "failed: OOM when allocating." in " ".join(shown.stdout.split())
+    assert "as long as" not in shown.stdout
+    assert "From a cold start" not in shown.stdout
+    assert "no verdict, so they may be slower" in " ".join(shown.stderr.split())
+
+
 def folders(tmp_path: Path, wrong: Mapping[str, str]) -> list[str]:
     """Return two folders with a result per loop. `wrong` has the failures in the second folder, by loop."""
     for name in ("old", "new"):

@@ -25,6 +25,10 @@ def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
     """Return verdict and ratio, such as "faster: B is 12.3 times [11.8, 12.9] as fast as A per step (6 trials)."."""
     base, other, ratio = *_sides(comparison, labels), comparison.ratio
     word, unit = comparison.verdict, comparison.unit
+    if comparison.failed:
+        names = {comparison.base.id: base, comparison.other.id: other}
+        failures = [f"{names[side.id]} failed: {(side.failure or '').rstrip('.')}" for side in comparison.failed]
+        return f"No verdict: {'; '.join(failures)}."
     if ratio is None:
         return f"No verdict: {other} and {base} have no step times to compare."
     if word == "not enough data":
