@@ -14,7 +14,7 @@ from bench.analyse.verdict import verdict
 from bench.analyse.warnings import DISTURBANCES
 from bench.model.interval import Interval
 from bench.model.result import Result, ResultWarning, Summary
-from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep
+from bench.model.sweep import Crossing, Curve, CurveRatio, Point, Sweep, ordered
 
 DISTURBED = (*DISTURBANCES, "shared-gpu", "not-interleaved")
 """Keys of the warnings about disturbances, because of which the results of a study may not be comparable."""
@@ -29,7 +29,7 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
     """
     axes = swept_axes(results)
     by_curve: dict[str, list[Result]] = {}
-    for result in sorted(results, key=lambda r: _values(r, axes)):
+    for result in sorted(results, key=lambda r: ordered(_values(r, axes))):
         by_curve.setdefault(curve_label(result), []).append(result)
     names = list(dict.fromkeys(curve_label(result) for result in results))
     curves = [Curve(label=name, points=[_point(result, axes) for result in by_curve[name]]) for name in names]
@@ -47,7 +47,10 @@ def sweep_of(results: Sequence[Result], threshold: float) -> Sweep:
     return Sweep(
         id=results[0].parent or "",
         workload=results[0].spec.workload,
-        axes={name: sorted({result.spec.params[name] for result in results}) for name in axes},
+        axes={
+            name: sorted({result.spec.params[name] for result in results}, key=lambda value: ordered([value]))
+            for name in axes
+        },
         threshold=threshold,
         curves=curves,
         warnings=disturbances(results),
@@ -111,14 +114,15 @@ def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
 
     A point is settled if its verdict is faster or slower. Between two settled points, or between a settled point and an
     end of the curve, there is at most one such place, even if noise makes the ratio pass 1 several times. There is none
-    if no point is settled.
+    if no point is settled, and none before an end at which both are equally fast.
     """
     settled = [index for index, point in enumerate(ratios) if point.verdict in ("faster", "slower")]
     if not settled:
         return []
     slower = [point.ratio.value > 1 for point in ratios]
     places = []
-    for left, right in pairwise(sorted({0, *settled, len(ratios) - 1})):
+    ends = {end for end in (0, len(ratios) - 1) if ratios[end].verdict != "same"}
+    for left, right in pairwise(sorted({*ends, *settled})):
         change = (slower[left], slower[right])
         if change[0] != change[1]:
             between = [index for index in range(left, right) if (slower[index], slower[index + 1]) == change]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import Field
@@ -10,6 +11,13 @@ from bench.model.comparison import Unit, Verdict
 from bench.model.interval import Interval
 from bench.model.record import Record
 from bench.model.result import ResultWarning
+
+
+def ordered(values: Iterable[Any]) -> tuple[tuple[bool, float, str], ...]:
+    """Return the sort key of the values of a point: numbers rise and come before words and null."""
+    return tuple(
+        (False, float(value), "") if isinstance(value, (int, float)) else (True, 0.0, str(value)) for value in values
+    )
 
 
 class Point(Record):

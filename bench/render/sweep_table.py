@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bench.model.sweep import Curve, Sweep
+from bench.model.sweep import Curve, Sweep, ordered
 from bench.render import numbers
 from bench.render.sentences.sweep import values
 
@@ -41,7 +41,7 @@ def _points(sweep: Sweep) -> list[dict[str, Any]]:
     for curve in sweep.curves:
         for point in curve.points:
             points.setdefault(tuple(point.values.values()), point.values)
-    return [points[key] for key in sorted(points)]
+    return [points[key] for key in sorted(points, key=ordered)]
 
 
 def _figures(curve: Curve, values: dict[str, Any]) -> str:
