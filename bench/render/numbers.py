@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-from bench.model.interval import Interval
+from bench.model.interval import LARGEST_FACTOR, Interval
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
@@ -93,6 +93,8 @@ def rate(value: Interval, unit: str) -> str:
     text = quantity(value.value, unit)
     if value.low is None or value.high is None:
         return text
+    if value.high > LARGEST_FACTOR * value.value:
+        return f"{text} [too wide to tell]"
     return f"{text} [{quantity(value.low, '')}, {quantity(value.high, '')}]"
 
 
@@ -109,7 +111,7 @@ def percent(share: float) -> str:
 
 def share(value: Interval) -> str:
     """Return a share in percent with its interval if that has bounds: "83% [82, 85]"."""
-    if value.low is None or value.high is None or value.high > WIDE * value.value:
+    if value.low is None or value.high is None or value.high > LARGEST_FACTOR * value.value:
         return percent(value.value)
     return f"{percent(value.value)} [{100 * value.low:.0f}, {100 * value.high:.0f}]"
 
@@ -129,11 +131,6 @@ def size(bytes_: int) -> str:
     return f"{rounded(value, 4)} {unit}"
 
 
-WIDE = 1000.0
-"""An interval that reaches above this multiple of its value is not shown. Two trials that differ a lot have such an
-interval."""
-
-
 def factor(ratio: Interval) -> str:
     """Return a factor with its interval if that has bounds: "12.3 [11.8, 12.9]"."""
     return times(ratio).replace(" times", "")
@@ -143,7 +140,7 @@ def times(ratio: Interval) -> str:
     """Return a factor with its interval if that has bounds: "12.3 times [11.8, 12.9]"."""
     if ratio.low is None or ratio.high is None:
         return f"{_digits(ratio.value)} times"
-    if ratio.high > WIDE * ratio.value:
+    if ratio.high > LARGEST_FACTOR * ratio.value:
         return f"{_digits(ratio.value)} times [too wide to tell]"
     width = max((ratio.high - ratio.low) / 2, 1e-4 * ratio.value)
     # Down to the first digit of the interval, but at least two digits of the value.

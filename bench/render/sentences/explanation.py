@@ -187,10 +187,14 @@ def _nothing_found(explanation: Explanation) -> str:
 
 
 def share(interval: Interval) -> str:
-    """Return a share with its interval, in percent. Without an interval, an impossible share is "unknown"."""
-    if interval.low is None or interval.high is None:
-        return f"{interval.value:.0%}" if 0 <= interval.value <= 1 else "unknown"
-    return f"{interval.value:.0%} [{interval.low:.0%}, {interval.high:.0%}]"
+    """Return a share with its interval, in percent. Without an interval, an impossible share is "unknown".
+
+    Bounds end at 100%, unless the value itself is larger: a lower level may take longer than the program.
+    """
+    value, low, high = interval.value, interval.low, interval.high
+    if low is None or high is None:
+        return f"{value:.0%}" if 0 <= value <= 1 else "unknown"
+    return f"{value:.0%} [{low:.0%}, {min(high, max(1.0, value)):.0%}]"
 
 
 def part_share(part: Part) -> str:
