@@ -63,7 +63,7 @@ class Epochs:
             first_validation=phases.get("first_validation", validation),
             validation=validation,
             validated=sample.facts.validated_epochs or 0.0,
-            asides=sample.facts.asides,
+            asides=sample.facts.asides if sample.facts.asides and sample.facts.asides.every > 0 else None,
         )
 
     @property

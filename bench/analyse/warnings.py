@@ -21,6 +21,7 @@ from bench.model.placement import Placement
 from bench.model.result import Result, ResultWarning, Stop
 from bench.model.sample import ProcessSample
 from bench.model.telemetry import Telemetry
+from bench.model.words import count
 
 DAY_SECONDS = 86_400
 """Longest run that a fix suggests."""
@@ -116,8 +117,7 @@ def _add_disturbance_warnings(result: Result, telemetry: Sequence[Telemetry]) ->
         add_warning(result, "stolen", message, "Use a dedicated machine, or compare within one run.")
     loads = [t.load_before for t in telemetry if t.load_before is not None]
     if loads and loads[0] > cpus - 0.5 * threads:
-        count = f"{cpus} CPU{'' if cpus == 1 else 's'}"
-        message = f"the machine was busy before the run: load average {loads[0]:.1f} on {count}"
+        message = f"the machine was busy before the run: load average {loads[0]:.1f} on {count(cpus, 'CPU')}"
         add_warning(result, "load", message, "Close other programs and run again.")
     busy = [t.gpu_utilization_before for t in telemetry if t.gpu_utilization_before is not None]
     if busy and busy[0] > BUSY_SHARE:

@@ -6,6 +6,7 @@ import math
 from datetime import datetime
 
 from bench.model.interval import LARGEST_FACTOR, Interval
+from bench.model.words import count as count
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
@@ -33,11 +34,6 @@ def time(value: float, error: float | None = None) -> str:
         return f"{_digits(value / scale)} {prefix}s"
     decimals = _decimals(error / scale)
     return f"{value / scale:.{decimals}f} ± {error / scale:.{decimals}f} {prefix}s"
-
-
-def count(number: int, singular: str, plural: str = "") -> str:
-    """Return a number with its noun, such as "1 result" and "2,000 results"."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def rounded(value: float, digits: int = 3) -> str:

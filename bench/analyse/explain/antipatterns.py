@@ -13,6 +13,7 @@ from bench.model.explanation import Finding
 from bench.model.facts import WHOLE_DATA_CALLS, Facts, Retraced
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 from bench.whatif import single_use_tapes
 
 Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
@@ -31,10 +32,10 @@ def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if Python reads numbers back after each step."""
     reads = merged_facts(samples).host_reads
     if reads and reads.per_step >= 0.5:
-        count = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
+        numbers = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
         yield Finding(
             cause="per-step synchronization",
-            sentence=f"Python reads {count} back after each step{named_lines(base, reads.lines, reads.elsewhere)}.",
+            sentence=f"Python reads {numbers} back after each step{named_lines(base, reads.lines, reads.elsewhere)}.",
             evidence="calls of .numpy(), float() and similar, counted in a few steps",
             fix=f"{READ_LESS[_trains(base, samples)]} Each read waits for the device.",
             share=share_of(samples, "read"),
@@ -127,12 +128,12 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if found is None:
         return
     often, steps, runs = found
-    evidence = f"traces counted in {runs} run{'' if runs == 1 else 's'} of the program"
+    evidence = f"traces counted in {count(runs, 'run')} of the program"
     calls = [traced for traced in often if traced.is_call]
     if calls:
         names, lines = dict.fromkeys(call.function for call in calls), _lines_of(base, calls)
         named = " and ".join("iterating" if name == ITERATES else name for name in names)
-        count = sum(call.count for call in calls)
+        traces = sum(call.count for call in calls)
         verb = "makes" if len(names) == 1 else "make"
         rebuilds = all(call.of_pipeline for call in calls)
         trains = any(_is_training(call, samples) for call in calls)
@@ -141,7 +142,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             return
         yield Finding(
             cause=NEW_DATASET if whole else "retracing",
-            sentence=f"{named}{lines} {verb} TensorFlow trace {count} new graphs in {steps} steps"
+            sentence=f"{named}{lines} {verb} TensorFlow trace {count(traces, 'new graph')} in {count(steps, 'step')}"
             + (", because each call builds a new dataset." if whole else f"{BUILT_AGAIN if rebuilds else ''}."),
             evidence=evidence,
             fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
@@ -162,7 +163,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     yield Finding(
         cause="retracing",
         sentence=f"TensorFlow traced {most.function} ({Path(most.file).name} line {most.line}) into a new graph "
-        f"{most.count} times in {steps} steps.",
+        f"{count(most.count, 'time')} in {count(steps, 'step')}.",
         evidence=evidence,
         fix="Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. Keep shapes fixed.",
         share=_trace_share(base, samples),

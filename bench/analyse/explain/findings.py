@@ -17,6 +17,7 @@ from bench.analyse.explain import (
     shares,
     utilization,
 )
+from bench.analyse.explain.units import all_steps
 from bench.analyse.samples import (
     cold_starts,
     mean_step,
@@ -28,6 +29,7 @@ from bench.model.explanation import FIRST_STEPS, Finding, Part
 from bench.model.facts import FitCall
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 
 FIT_MIN_SHARE = 0.02
 """Smallest share of a step for which a call of `fit` is a finding."""
@@ -175,8 +177,8 @@ def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding
         share = max(0.0, first - step) / (first + (total - 1) * step)
         yield Finding(
             cause=FIRST_STEPS,
-            sentence=f"Tracing and the first step take {first:.2f} s, as long as {first / step:.0f} steps. That is "
-            f"{share:.0%} of the time of all {total} steps.",
+            sentence=f"Tracing and the first step take {first:.2f} s, as long as {count(round(first / step), 'step')}. "
+            f"That is {share:.0%} of the time of {all_steps(total)}.",
             evidence="phases trace and first_step",
             fix="Train for longer, or time the first step separately.",
             share=share,

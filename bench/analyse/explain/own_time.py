@@ -10,6 +10,7 @@ from bench.model.explanation import Finding, OwnStepPart
 from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 
 MIN_SHARE = 0.05
 """Smallest share of a step for which a call is a finding."""
@@ -154,4 +155,4 @@ def _of_kind(samples: Sequence[ProcessSample], kind: CallKind) -> list[OwnTimePa
 
 def _evidence(samples: Sequence[ProcessSample], what: str) -> str:
     own_time = merged_facts(samples).own_time
-    return f"samples of the stack in {own_time.steps} steps; {what}" if own_time is not None else what
+    return f"samples of the stack in {count(own_time.steps, 'step')}; {what}" if own_time is not None else what

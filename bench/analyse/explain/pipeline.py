@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.analyse.epoch_waits import steps_per_epoch
-from bench.analyse.explain.units import time_text
+from bench.analyse.explain.units import all_steps, time_text
 from bench.analyse.samples import mean_step, median_step, merged_facts, usable_samples
 from bench.model.explanation import FILLING, PARTIAL_BATCH, Finding, Part
 from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, Facts, PipelineStage
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 
 INPUT_MIN_SHARE = 0.05
 """Smallest share of a step for which the input is a finding."""
@@ -271,12 +272,12 @@ def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Findi
         share = seconds / (seconds + length * step) if length else None
         yield Finding(
             cause=FILLING,
-            sentence=f"The first batch of each epoch waits {seconds:.2f} s, as long as {seconds / step:.0f} steps, "
-            f"while shuffle({stage.buffer}) fills its buffer."
+            sentence=f"The first batch of each epoch waits {seconds:.2f} s, as long as "
+            f"{count(round(seconds / step), 'step')}, while shuffle({stage.buffer}) fills its buffer."
             + (f" That is {share:.0%} of the time of an epoch." if share else ""),
             evidence=f"the pipeline up to this stage delivers its first element after {seconds:.2f} s",
-            fix="Shuffle before slow stages (file names instead of images), or use a smaller buffer"
-            + ("." if caches(merged_facts(samples).pipeline or []) else ", or call cache() before it."),
+            fix="Shuffle before slow stages (file names instead of images), or use a smaller buffer."
+            + ("" if caches(merged_facts(samples).pipeline or []) else " Or call cache() before it."),
             share=share,
         )
 
@@ -305,8 +306,8 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     yield Finding(
         cause=PARTIAL_BATCH,
         sentence=f"The smaller last batch takes {first - again:.3f} s longer the first time, as long as "
-        f"{(first - again) / step:.0f} steps."
-        + (f" That is {share:.0%} of the time of all {steps} steps." if share else ""),
+        f"{count(round((first - again) / step), 'step')}."
+        + (f" That is {share:.0%} of the time of {all_steps(steps)}." if share else ""),
         evidence=f"{first:.3f} s the first time and {again:.3f} s later, in the loop {level.spec.loop}",
         fix="Drop the remainder with batch(n, drop_remainder=True), or use a batch that divides the number of rows.",
         share=share,

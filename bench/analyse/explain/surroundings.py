@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.model.explanation import Explanation, Finding
 from bench.model.loops import BARE
 from bench.model.step_parts import STEP_PARTS
-from bench.model.words import join_words
+from bench.model.words import count, join_words
 
 MIN_SHARE = 0.3
 """If at least this share of the step is surely not computing, that is a finding."""
@@ -30,7 +30,7 @@ def surroundings(explanation: Explanation) -> Iterator[Finding]:
         return
     largest = sorted(parts, key=lambda part: -part.share.value)[:MOST_NAMES]
     names = [part.name for part in largest]
-    trials = f"{explanation.trials} trial{'' if explanation.trials == 1 else 's'}"
+    trials = count(explanation.trials, "trial")
     yield Finding(
         cause=CAUSE,
         sentence=f"At least {least:.0%} of the step is not computing. Most of it is "

@@ -14,6 +14,7 @@ from bench.model.explanation import Explanation, Finding
 from bench.model.result import Result
 from bench.model.roofline import Roofline
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 
 BOUND_MIN_SHARE = 0.5
 """Share of a peak from which a step counts as bound by it."""
@@ -76,7 +77,7 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
         yield Finding(
             cause=TOO_LITTLE_PARALLELISM,
             sentence=f"A step keeps {busy:.1f} of {threads} CPUs busy.",
-            evidence=f"CPU time divided by wall time, median of {len(blocks)} blocks: {busy:.2f}",
+            evidence=f"CPU time divided by wall time, median of {count(len(blocks), 'block')}: {busy:.2f}",
             what_ifs=["batch"],
             parts=["computing"],
         )
@@ -97,8 +98,8 @@ def idle_gpu(explanation: Explanation) -> Iterator[Finding]:
     yield Finding(
         cause="idle GPU",
         sentence=f"The GPU runs no kernel during {idle:.0%} of the step. It waits for the host to start kernels.",
-        evidence=f"trace of {profile.steps} steps: kernels run for {running * 1e6:.0f} µs of a step; TensorFlow works "
-        f"on the host during {profile.host_share:.0%} of a traced step",
+        evidence=f"trace of {count(profile.steps, 'step')}: kernels run for {running * 1e6:.0f} µs of a step; "
+        f"TensorFlow works on the host during {profile.host_share:.0%} of a traced step",
         what_ifs=["batch", "xla", *([] if explanation.own_step else ["steps-per-execution"])],
         parts=["dispatch", "computing"],
         share=idle,

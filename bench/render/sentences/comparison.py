@@ -133,6 +133,7 @@ def break_even(even: BreakEven) -> str:
 def _count(interval: Interval, unit: str) -> str:
     if interval.low is None:
         return f"about {numbers.count(round(interval.value), unit.removesuffix('s'))} (one start each)"
+    unit = unit.removesuffix("s") if round(interval.value) == 1 else unit
     if interval.high is None:
         return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, never]"
     return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, {interval.high:,.0f}]"

@@ -194,7 +194,19 @@ def share(interval: Interval) -> str:
     value, low, high = interval.value, interval.low, interval.high
     if low is None or high is None:
         return f"{value:.0%}" if 0 <= value <= 1 else "unknown"
-    return f"{value:.0%} [{low:.0%}, {min(high, max(1.0, value)):.0%}]"
+    return f"{_whole(value)} [{_whole(low)}, {_whole(high if value > 1 else min(1.0, high))}]"
+
+
+def _whole(share: float) -> str:
+    """Return a share in whole percents, which may be negative."""
+    return "0%" if round(100 * share) == 0 else f"{share:.0%}".replace("-", "−")
+
+
+def part_what(part: Part) -> str:
+    """Return what a part is. If its time is negative, say which loop takes longer."""
+    if part.measurable and part.share.value < 0:
+        return f"negative, because the loop {part.lower} takes longer than the loop {part.upper}"
+    return part.what
 
 
 def part_share(part: Part) -> str:
@@ -233,7 +245,7 @@ def evidence(gain: Gain) -> str:
 
 
 def _signed(share: float) -> str:
-    return "0%" if round(100 * share) == 0 else f"{share:+.0%}".replace("-", "−")
+    return f"{'+' if round(100 * share) > 0 else ''}{_whole(share)}"
 
 
 def cause(finding: Finding) -> str:

@@ -1,0 +1,78 @@
+"""How explanations of odd kinds are shown: negative parts, wide intervals, and what-ifs of several loops."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from synthetic import result
+from test_analyse_compare import sample
+from test_explain_answer import concluded, gain, part, share
+
+from bench.analyse.explain.findings import findings
+from bench.analyse.explain.shares import from_what_ifs
+from bench.model.explanation import Explanation, Finding
+from bench.model.facts import Facts, LongSteps
+from bench.model.interval import Interval
+from bench.render.report.document import Table
+from bench.render.report.sections import explanation as section
+from bench.render.sentences import explanation as sentences
+from bench.render.terminal.explanation import text
+
+
+def flat(explanation: Explanation) -> str:
+    return " ".join(text(explanation, verbose=True).split())
+
+
+def test_a_negative_part_says_which_loop_takes_longer() -> None:
+    negative = part("input", "step", "host-batches", -0.2)
+    negative.measurable = True
+    document = concluded(parts=[negative], rest_share=share(1.2), lowest_level="host-batches")
+    words = "negative, because the loop host-batches takes longer than the loop step"
+    assert f"−20% [−22%, −18%] input: {words}" in flat(document)
+    tables = [item for shown in section.sections(document, 0.02) for item in shown.content if isinstance(item, Table)]
+    assert any(words in row.cells for table in tables for row in table.rows)
+
+
+@pytest.mark.parametrize(
+    ("interval", "shown"),
+    [
+        (Interval(value=0.8, low=0.2, high=1.4, n=3), "80% [20%, 100%]"),
+        (Interval(value=1.1, low=1.05, high=1.15, n=3), "110% [105%, 115%]"),
+        (Interval(value=-0.1, low=-0.196, high=-0.004, n=3), "−10% [−20%, 0%]"),
+    ],
+)
+def test_the_bounds_of_a_share_end_where_a_share_can(interval: Interval, shown: str) -> None:
+    assert sentences.share(interval) == shown
+
+
+def test_an_infinite_interval_of_a_what_if_says_nothing_about_a_cause() -> None:
+    tapes = Finding(cause="persistent tapes", sentence="x.", evidence="y", what_ifs=["single-use-tapes"])
+    tried = gain("single-use-tapes", 0.9, "undecided")
+    tried.ratio, tried.loop = Interval(value=0.9, low=0.0, high=math.inf, n=2), "as-written"
+    document = concluded(parts=[])
+    document.findings, document.gains = [tapes], [tried]
+    from_what_ifs(document)
+    assert (tapes.share, tapes.evidence) == (None, "y")
+
+
+def test_the_report_names_the_loop_of_a_what_if_that_differs_from_the_usual_one() -> None:
+    tried = [gain("cache", 0.5), gain("without-callbacks", 0.8)]
+    tried[1].loop = "as-written"
+    document = concluded(gains=tried)
+    (table,) = [
+        item
+        for shown in section.sections(document, 0.02)
+        if shown.title == "What-ifs"
+        for item in shown.content
+        if isinstance(item, Table)
+    ]
+    assert [row.cells[2] for row in table.rows] == ["step", "step, in the loop as-written"]
+
+
+def test_one_long_step_is_singular() -> None:
+    long = LongSteps(count=1, seconds=1.0, every=1.0, median=0.01, lines=[])
+    found = findings([result(samples=[sample(1, 0.01, facts=Facts(long_steps=long))])])
+    (finding,) = [finding for finding in found if finding.cause == "rare long steps"]
+    assert finding.sentence.startswith("About every 1 step, a step takes 1 s longer.")
+    assert finding.evidence == "samples of the stack in 1 long step"
