@@ -134,7 +134,9 @@ class Finding(Record):
         "once in it; None if it was not measured",
     )
     shared: bool = Field(False, description="whether the share is that of all its parts, of which the cause takes some")
-    estimated: bool = Field(False, description="whether the share is an estimate by samples, not a measured difference")
+    estimated: bool = Field(
+        False, description="whether the share is an estimate, as by samples, not a measured difference"
+    )
 
 
 class OwnStepPart(Record):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from synthetic import result
 from test_analyse_compare import sample
+from test_explain import level
 from test_explain_answer import concluded, gain, part, share
 
 from bench.analyse.explain.findings import findings
+from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.shares import from_what_ifs
-from bench.model.explanation import Explanation, Finding
-from bench.model.facts import Facts, LongSteps
+from bench.model.explanation import Explanation, Finding, Part
+from bench.model.facts import Facts, FitCall, Float64, LongSteps
 from bench.model.interval import Interval
 from bench.render.report.document import Table
 from bench.render.report.sections import explanation as section
@@ -76,3 +79,39 @@ def test_one_long_step_is_singular() -> None:
     (finding,) = [finding for finding in found if finding.cause == "rare long steps"]
     assert finding.sentence.startswith("About every 1 step, a step takes 1 s longer.")
     assert finding.evidence == "samples of the stack in 1 long step"
+
+
+def test_what_surrounds_the_computing_is_told_as_an_estimate_and_not_as_a_second_bound() -> None:
+    unclear = part("Keras fit", "fit", "step", 0.9)
+    unclear.share, unclear.measurable = Interval(value=0.9, low=-0.2, high=1.1, n=1), False
+    document = concluded(trials=1, parts=[unclear], rest_share=share(0.07))
+    assert "Time around the computing takes about 93% of it." in sentences.headline(document)
+    assert "at most 93% of the step" not in document.answer[0].cause
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        (Facts(float64=Float64(operations=1, arguments=1, lines=[])), "1 operation of the step computes in float64."),
+        (Facts(float64=Float64(operations=2, arguments=1, lines=[])), "2 operations of the step compute in float64."),
+    ],
+)
+def test_operations_are_counted_with_their_verb(facts: Facts, sentence: str) -> None:
+    assert sentence in [finding.sentence for finding in findings([result(samples=[sample(1, 0.01, facts=facts)])])]
+
+
+def test_the_part_above_fit_of_a_program_with_a_loop_of_its_own_is_not_called_its_callbacks() -> None:
+    def read(**facts: Any) -> Part:
+        levels = [level("as-written", 0.010), level("fit", 0.006)]
+        for process in levels[0].samples:
+            process.facts = Facts(retraced=[], **facts)
+        (part,), _, _ = ladder(levels)
+        return part
+
+    own = read()
+    assert own.what == "Python, conversions and reads between steps, less the work of fit"
+    assert own.what_ifs == []
+    without = read(fit=FitCall(callbacks=[], verbose=0, metrics=False))
+    assert "callbacks" in without.what
+    assert without.what_ifs == []  # there are none to leave out
+    assert read(fit=FitCall(callbacks=["Saver"], verbose=0, metrics=False)).what_ifs == ["without-callbacks"]

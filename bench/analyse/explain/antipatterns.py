@@ -200,8 +200,7 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if double.operations:
         yield Finding(
             cause="float64",
-            sentence=f"{double.operations} operations of the step compute in float64"
-            f"{named_lines(base, double.lines, double.elsewhere)}.",
+            sentence=f"{_computing(double.operations)} in float64{named_lines(base, double.lines, double.elsewhere)}.",
             evidence="dtypes in the traced graphs",
             fix="Convert the data to float32 once. float32 is twice as fast on a CPU and up to 64 times on a GPU.",
         )
@@ -209,7 +208,7 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         yield Finding(
             cause="float64",
             sentence="Batches arrive as float64 and are converted in each step.",
-            evidence=f"{double.arguments} float64 arguments in the traced graphs",
+            evidence=f"{count(double.arguments, 'float64 argument')} in the traced graphs",
             fix='Convert the data once: rows.astype("float32").',
         )
 
@@ -220,11 +219,16 @@ def int32(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if integers and integers.operations and capabilities(base.spec.backend).gpu:
         yield Finding(
             cause=ON_HOST,
-            sentence=f"{integers.operations} operations of the step compute in int32, which TensorFlow does on the host"
+            sentence=f"{_computing(integers.operations)} in int32, which TensorFlow does on the host"
             f"{named_lines(base, integers.lines, integers.elsewhere)}.",
             evidence="dtypes and shapes in the traced graphs; TensorFlow keeps int32 in host memory",
             fix="Compute in float32 or int64, or move the computation from the step into the input pipeline.",
         )
+
+
+def _computing(operations: int) -> str:
+    """Return the beginning of a sentence about operations that compute in some dtype."""
+    return f"{count(operations, 'operation')} of the step {'computes' if operations == 1 else 'compute'}"
 
 
 def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

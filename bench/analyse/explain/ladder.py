@@ -113,6 +113,9 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
         below = DIFFERENCES["fit", pair[1]]  # the program has no loop of its own, but calls `fit`
         what_ifs = ("without-callbacks", *below.what_ifs)
         return below._replace(what=f"{below.what}, with its callbacks", what_ifs=what_ifs)
+    if pair == ("as-written", "fit") and _has_own_loop(upper):
+        what = "Python, conversions and reads between steps, less the work of fit"
+        return DIFFERENCES["as-written", "step"]._replace(what=what)
     if pair in DIFFERENCES:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
@@ -159,6 +162,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     facts = merged_facts([sample for level in levels for sample in level.samples])
     unfit = {*_PREPARE} - fitting_what_ifs(facts)
     unfit |= set() if _is_fit(levels[0]) else {*_STEPS_PER_CALL}
+    unfit |= {"without-callbacks"} if facts.fit and not (facts.fit.callbacks or facts.fit.prints) else set()
     input_fix = _PIPELINE if has_no_pipeline(facts) else ""
     parts = []
     for index, ((upper, above), (lower, below)) in enumerate(pairwise(zip(levels, ratios, strict=True))):
@@ -185,6 +189,12 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
             )
         )
     return parts, _rest(by_level, ratios[-1]), len(trials)
+
+
+def _has_own_loop(program: Result) -> bool:
+    """Return whether the steps of a program were inspected and run in a loop of its own, not in `fit`."""
+    facts = merged_facts(program.samples)
+    return facts.fit is None and facts.retraced is not None
 
 
 def _is_fit(program: Result) -> bool:

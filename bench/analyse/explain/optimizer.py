@@ -32,7 +32,8 @@ def metrics(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     yield Finding(
         cause="metrics in each step",
-        sentence=f"The metrics of the model take {share:.0%} of the step: {', '.join(measured.names)}.",
+        sentence=f"The metrics of the model take {share:.0%} of the step"
+        + (f": {', '.join(measured.names)}." if measured.names else "."),
         evidence=f"metrics updated alone with one batch: {time_text(measured.seconds)}",
         what_ifs=["without-metrics"],
         share=share,

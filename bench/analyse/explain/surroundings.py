@@ -30,13 +30,14 @@ def surroundings(explanation: Explanation) -> Iterator[Finding]:
         return
     largest = sorted(parts, key=lambda part: -part.share.value)[:MOST_NAMES]
     names = [part.name for part in largest]
-    trials = count(explanation.trials, "trial")
+    trials, share = count(explanation.trials, "trial"), min(1.0, 1 - rest.value - measured)
     yield Finding(
         cause=CAUSE,
-        sentence=f"At least {least:.0%} of the step is not computing. Most of it is "
-        f"{join_words(names)}, which {trials} cannot tell apart.",
+        sentence=f"At least {least:.0%} of the step is not computing. About {share:.0%} is mostly {join_words(names)}, "
+        f"which {trials} cannot tell apart.",
         evidence=f"the loop {explanation.lowest_level}, which only computes, takes {rest.value:.0%} of the step",
         what_ifs=["batch", *([] if explanation.own_step else ["steps-per-execution"])],
         parts=sorted(frozenset().union(*(part.step_parts for part in largest)), key=STEP_PARTS.index),
-        share=min(1.0, 1 - rest.value - measured),
+        share=share,
+        estimated=True,
     )

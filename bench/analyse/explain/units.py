@@ -7,7 +7,7 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 def all_steps(total: int) -> str:
     """Return words for all steps of a training."""
-    return f"all {total} steps" if total > 1 else "the only step"
+    return f"all {total:,} steps" if total > 1 else "the only step"
 
 
 def time_text(seconds: float) -> str:

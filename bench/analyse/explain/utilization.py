@@ -119,10 +119,12 @@ def shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     products = merged_facts(samples).products
     if not products or not products.odd or not _uses_tensor_cores(base):
         return
+    verb = "has" if products.odd == 1 else "have"
     examples = "; ".join(f"{name}: {', '.join(map(str, sides))}" for name, sides in products.examples.items())
     yield Finding(
         cause="shapes that do not fill tensor cores",
-        sentence=f"{products.odd} of {products.count} matrix products have a side that is not a multiple of 8.",
+        sentence=f"{products.odd} of {count(products.count, 'matrix product')} {verb} a side that is not a "
+        "multiple of 8.",
         evidence=f"shapes in the step's graph: {examples}",
         fix="Round layers, classes and the batch up to multiples of 8, or better 64.",
     )

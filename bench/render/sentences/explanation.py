@@ -52,7 +52,8 @@ def headline(explanation: Explanation) -> str:
     elif part is not None and notable:
         sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."]
     elif unclear > NOTABLE and (cause := _first_cause(explanation)):
-        sentences = [f"{_capital(cause.cause)} takes up to {cause.share:.0%} of it."]
+        amount = "about" if cause.estimated else "up to"
+        sentences = [f"{_capital(cause.cause)} takes {amount} {cause.share:.0%} of it."]
     elif unclear > NOTABLE:
         amount = "Its time" if unclear >= 1 else f"{unclear:.0%} of it"  # parts of both signs may exceed 100%
         trials = numbers.count(explanation.trials, "trial")
