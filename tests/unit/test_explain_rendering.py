@@ -11,11 +11,13 @@ from test_analyse_compare import sample
 from test_explain import level
 from test_explain_answer import concluded, gain, part, share
 
+from bench.analyse.explain.caveats import caveats
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.shares import from_what_ifs
 from bench.model.explanation import Explanation, Finding, Part
 from bench.model.facts import Facts, FitCall, Float64, LongSteps
+from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.render.report.document import Table
 from bench.render.report.sections import explanation as section
@@ -115,3 +117,13 @@ def test_the_part_above_fit_of_a_program_with_a_loop_of_its_own_is_not_called_it
     assert "callbacks" in without.what
     assert without.what_ifs == []  # there are none to leave out
     assert read(fit=FitCall(callbacks=["Saver"], verbose=0, metrics=False)).what_ifs == ["without-callbacks"]
+
+
+def test_an_explanation_says_which_diagnosis_was_cut_off() -> None:
+    levels = [level("as-written", 0.010), level("fit", 0.006)]
+    levels[0].samples[0].facts = Facts(retraced=[])
+    assert not any("cut off" in caveat for caveat in caveats(levels))
+    levels[1].samples[-1].failure = Failure(kind="interrupted", message="--max-time ended it", phase="diagnosis")
+    assert "The diagnosis was cut off in: fit. Causes or their shares may be missing." in caveats(levels)
+    levels[1].samples[0].facts = Facts(retraced=[])
+    assert not any("cut off" in caveat for caveat in caveats(levels))
