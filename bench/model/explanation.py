@@ -162,7 +162,7 @@ class Untried(Record):
     name: str = Field(description="name of the what-if")
     what_if: str = Field(description="in words")
     option: str = Field(description="how to ask for it on the command line")
-    at_most: float = Field(description="the largest share of the step that it can save")
+    at_most: float = Field(description="the largest share of the time that it can save, ends of epochs included")
 
 
 CauseKind = Literal["finding", "part", "computing", "what-if"]

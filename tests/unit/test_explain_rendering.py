@@ -15,7 +15,7 @@ from bench.analyse.explain.caveats import caveats
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.shares import from_what_ifs
-from bench.model.explanation import Explanation, Finding, Part
+from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Finding, Part
 from bench.model.facts import Facts, FitCall, Float64, LongSteps
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -127,3 +127,12 @@ def test_an_explanation_says_which_diagnosis_was_cut_off() -> None:
     assert "The diagnosis was cut off in: fit. Causes or their shares may be missing." in caveats(levels)
     levels[1].samples[0].facts = Facts(retraced=[])
     assert not any("cut off" in caveat for caveat in caveats(levels))
+
+
+def test_what_a_change_saves_of_a_step_is_not_taken_for_a_share_of_the_epoch() -> None:
+    between = Finding(cause=BETWEEN_EPOCHS, sentence="", evidence="", share=0.4, fix="Validate less often.")
+    slow = Finding(cause="slow input", sentence="", evidence="", share=0.8, fix="Use a cache.", parts=["input"])
+    shown = flat(concluded(findings=[between, slow]))
+    assert "(not tried, can save at most 40%)" in shown
+    assert "(not tried, can save at most 80% of a step)" in shown
+    assert "(not tried, can save at most 80%)" in flat(concluded(findings=[slow]))

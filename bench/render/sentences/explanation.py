@@ -81,9 +81,7 @@ def _first_cause(explanation: Explanation) -> Finding | None:
 
 def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
     """Return the causes to remove first, each with what to change: measured changes, then what is not known to help."""
-    return [
-        (plain(change.cause), _advice(change, explanation.own_loop)) for change in explanation.answer[:MOST_CHANGES]
-    ]
+    return [(plain(change.cause), _advice(change, explanation)) for change in explanation.answer[:MOST_CHANGES]]
 
 
 def so_far(explanation: Explanation) -> str:
@@ -94,13 +92,15 @@ def so_far(explanation: Explanation) -> str:
     return f"so far ({trials}): {plain(explanation.answer[0].cause)}"
 
 
-def _advice(change: ProgramChange, own_loop: str) -> list[str]:
+def _advice(change: ProgramChange, explanation: Explanation) -> list[str]:
     """Return what to change about a cause."""
+    own_loop, of_all_time = explanation.own_loop, change.name in OF_ALL_TIME or explanation.steps_share >= 1
     lines = [
         f"{gain.advice or _capital(gain.what_if) + '.'} Measured: {speed(gain, own_loop)}." for gain in change.gains
     ]
     if change.fix:
-        most = f", can save at most {numbers.percent(min(1.0, change.share))}" if change.share is not None else ""
+        of = "" if of_all_time else " of a step"  # elsewhere in the answer, shares are of an epoch
+        most = f", can save at most {numbers.percent(min(1.0, change.share))}{of}" if change.share is not None else ""
         tried = "tried, but failed" if change.fix_failed else "undecided" if change.fix_undecided else "not tried"
         lines.append(f"{change.fix} ({tried}{most})")
     return lines or ["No change that helps is known."]
@@ -260,7 +260,7 @@ def untried(explanation: Explanation) -> list[str]:
     names: dict[str, list[str]] = {}
     for what_if in explanation.untried:
         names.setdefault(numbers.percent(what_if.at_most), []).append(what_if.what_if)
-    return [f"not tried, can save at most {share} of the step: {', '.join(group)}" for share, group in names.items()]
+    return [f"not tried, can save at most {share} of the time: {', '.join(group)}" for share, group in names.items()]
 
 
 def failure(gain: Gain) -> str:
