@@ -207,7 +207,7 @@ def test_small_steps_are_found_and_the_finding_names_a_sufficient_batch() -> Non
     (finding,) = fixed_cost(base, larger)
     assert finding.cause == "small steps"
     assert finding.sentence.startswith(
-        "97% of a step does not depend on its batch. This share falls below 10% at batch 9"
+        "97% of a step of the loop step does not depend on its batch. This share falls below 10% at batch 9"
     )
     # It needs batch 9,000, and the largest measured batch is 512.
     assert "larger than any batch that was measured" in finding.sentence

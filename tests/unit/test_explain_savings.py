@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from test_explain import level
 from test_explain_answer import concluded, gain, part, share
 
+from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.shares import from_what_ifs
 from bench.model.explanation import Explanation, Finding, Gain
 
@@ -81,3 +83,14 @@ def test_a_share_of_5_percent_is_named_beside_one_of_15_percent() -> None:
     document = concluded(findings=[read(sentence="It read 15% of the rows.", share=0.05, parts=["input"])])
     (answer,) = [change.cause for change in document.answer if change.name == "reads"]
     assert answer.endswith("It read 15% of the rows. That takes at most 5% of the step.")
+
+
+def test_the_fixed_cost_of_a_lower_loop_is_a_share_of_the_program() -> None:
+    levels = {32: 0.010, 128: 0.016, 512: 0.040}  # seconds per step in the loop step, which is 40% of the program
+    base, *larger = (level("step", seconds, params={"batch": batch}) for batch, seconds in levels.items())
+    document = concluded(**own_and_input(), what_if_loop="step")
+    document.findings = list(fixed_cost(base, larger))
+    from_what_ifs(document)
+    (finding,) = document.findings
+    assert finding.sentence.startswith("80% of a step of the loop step does not depend on its batch.")
+    assert finding.share == pytest.approx(0.4 * 0.8, rel=0.01)

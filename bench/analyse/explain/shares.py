@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench import whatif
-from bench.analyse.explain import antipatterns, utilization
+from bench.analyse.explain import antipatterns, fixed_cost, utilization
 from bench.model.explanation import Explanation, Finding, Gain, Part
 from bench.model.result import Result
 from bench.model.spec import LOOPS
@@ -76,6 +76,9 @@ def from_what_ifs(explanation: Explanation) -> None:
             finding.evidence += (
                 f"; the loop {gain.loop} takes {gain.saving:.0%} less per {gain.unit} with {gain.what_if}"
             )
+    for finding in explanation.findings:
+        if finding.cause == fixed_cost.CAUSE and finding.share is not None:  # it was measured in another loop
+            finding.share *= _level_share(explanation.parts, explanation.what_if_loop)
     for finding in explanation.findings:
         only = next((gain for gain in explanation.gains if [gain.name] == finding.what_ifs), None)
         if only is None or only.saving_bounds is None:
