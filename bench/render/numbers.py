@@ -112,6 +112,11 @@ def share(value: Interval) -> str:
     return f"{percent(value.value)} [{100 * value.low:.0f}, {100 * value.high:.0f}]"
 
 
+def signed_time(value: float) -> str:
+    """Return a difference of times with its sign: "+1.20 s" or "-35.0 ms"."""
+    return ("-" if value < 0 else "+") + time(abs(value))
+
+
 def signed_percent(share: float) -> str:
     """Return a difference in percent, with its sign."""
     return ("+" if share >= 0 else "") + percent(share)

@@ -75,11 +75,11 @@ def test_a_comparison_prints_the_verdict_and_the_phases(pair: tuple[str, str]) -
     assert " ".join(verdict.split()) == (
         "slower: cifar on cuda, as-written takes 1.3000 times [1.3000, 1.3000] as long as cifar on cpu, as-written per "
         "step (6 trials). From a cold start, cifar on cpu, as-written is ahead from the first step. Whole training of "
-        "15,630 steps from a cold start: 3 min 43 s for cifar on cuda, as-written, 2 min 39 s for cifar on cpu, "
+        "15,630 steps from a cold start: 3 min 43 s for cifar on cuda, as-written; 2 min 39 s for cifar on cpu, "
         "as-written."
     )
     assert [line.split() for line in phases.splitlines()[1:3]] == [
-        ["import", "2.51", "s", "19.5", "s", "+17.000", "s", "[+17.000,", "+17.000]"],
+        ["import", "2.51", "s", "19.5", "s", "+17.0", "s", "[+17.0", "s,", "+17.0", "s]"],
         ["first", "step", "500", "ms", "500", "ms", "not", "measurable"],
     ]
     assert max(map(len, command.stdout.splitlines())) <= 80

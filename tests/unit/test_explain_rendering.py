@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from bench.analyse.explain.caveats import caveats
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.shares import from_what_ifs
+from bench.cli import explain
+from bench.config.settings import load
 from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Finding, Part
 from bench.model.facts import Facts, FitCall, Float64, LongSteps
 from bench.model.failure import Failure
@@ -136,3 +140,15 @@ def test_what_a_change_saves_of_a_step_is_not_taken_for_a_share_of_the_epoch() -
     assert "(not tried, can save at most 40%)" in shown
     assert "(not tried, can save at most 80% of a step)" in shown
     assert "(not tried, can save at most 80%)" in flat(concluded(findings=[slow]))
+
+
+def test_an_explanation_is_printed_into_a_file_whose_encoding_lacks_its_characters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    negative = part("input", "step", "host-batches", -0.2)
+    negative.measurable = True
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="cp1252"))
+    assert explain._show(concluded(parts=[negative]), None, load()) == 0
+    sys.stdout.flush()
+    assert "-20% [-22%, -18%]" in raw.getvalue().decode("cp1252")

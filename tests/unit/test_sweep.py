@@ -541,3 +541,12 @@ def test_each_case_is_a_curve() -> None:
     ]
     assert {len(curve.points) for curve in sweep.curves} == {2}
     assert "large, cuda, as-written and large, cpu, as-written are equally fast" in " ".join(summary(sweep))
+
+
+def test_a_point_that_was_not_measured_is_not_called_failed() -> None:
+    points = two_lines(11.0)
+    points[-1].samples = []
+    points[-1].summary.step_seconds = None
+    output = text(sweep_of(points, 0.02))
+    assert "not measured" in next(line for line in output.splitlines() if line.startswith("batch 64"))
+    assert "failed" not in output

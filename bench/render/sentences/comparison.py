@@ -120,7 +120,7 @@ def whole_training(comparison: Comparison, labels: Labels = OWN) -> str:
     base, other = _sides(comparison, labels)
     first, second = map(numbers.time, even.training_seconds)
     steps = f" of {even.training_steps:,} steps" if even.training_steps else ""
-    return f"Whole training{steps} from a cold start: {second} for {other}, {first} for {base}."
+    return f"Whole training{steps} from a cold start: {second} for {other}; {first} for {base}."
 
 
 def break_even(even: BreakEven) -> str:

@@ -54,7 +54,8 @@ def phases(comparison: Comparison) -> list[str]:
         elif not phase.measurable:
             shown = "not measurable"
         else:
-            shown = f"{interval.value:+.3f} s [{interval.low:+.3f}, {interval.high:+.3f}]"
+            low, high = numbers.signed_time(interval.low), numbers.signed_time(interval.high)
+            shown = f"{numbers.signed_time(interval.value)} [{low}, {high}]"
         rows.append((phase_label(phase.phase), numbers.time(phase.base), numbers.time(phase.other), shown))
     return [f"{a:20}{b:>14}{c:>14}   {d}".rstrip() for a, b, c, d in rows] if comparison.phases else []
 
