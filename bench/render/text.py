@@ -20,7 +20,7 @@ def plain(text: str) -> str:
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    """Return a text with simpler characters if an encoding, such as that of a file on Windows, lacks some of its own."""
+    """Return a text with simpler characters where an encoding, such as that of a file on Windows, lacks some."""
     try:
         text.encode(encoding or "utf-8")
     except UnicodeEncodeError:

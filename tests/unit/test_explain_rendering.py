@@ -149,6 +149,7 @@ def test_an_explanation_is_printed_into_a_file_whose_encoding_lacks_its_characte
     negative.measurable = True
     raw = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="cp1252"))
-    assert explain._show(concluded(parts=[negative]), None, load()) == 0
+    document = concluded(parts=[negative], gains=[gain("cache", 1.0)])
+    assert explain._show(document, None, load()) == 0
     sys.stdout.flush()
     assert "-20% [-22%, -18%]" in raw.getvalue().decode("cp1252")
