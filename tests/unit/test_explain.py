@@ -20,8 +20,9 @@ from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import difference, ladder
 from bench.analyse.explain.units import time_text
 from bench.analyse.verdict import verdict
+from bench.model.causes import BETWEEN_EPOCHS
 from bench.model.device import Device
-from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain, ProgramChange
+from bench.model.explanation import Explanation, Fastest, Finding, Gain, ProgramChange
 from bench.model.facts import PY_DATASET, CallbackTime, CallbackTimes, Facts, FitCall, GraphOperations, PipelineStage
 from bench.model.failure import Failure
 from bench.model.interval import Interval

@@ -8,7 +8,8 @@ import pytest
 
 from bench.analyse.explain.answer import conclude
 from bench.analyse.explain.shares import from_what_ifs
-from bench.model.explanation import BETWEEN_EPOCHS, FILLING, FIRST_STEPS, LONG_STEPS, Explanation, Finding, Gain, Part
+from bench.model.causes import BETWEEN_EPOCHS, FILLING, FIRST_STEPS, LONG_STEPS
+from bench.model.explanation import Explanation, Finding, Gain, Part
 from bench.model.interval import Interval
 from bench.render.sentences import explanation as sentences
 from bench.render.terminal.explanation import text

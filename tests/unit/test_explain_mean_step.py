@@ -10,7 +10,8 @@ from test_analyse_compare import sample
 from test_explain_answer import part
 
 from bench.analyse.explain.findings import findings
-from bench.model.explanation import BETWEEN_STEPS, FILLING, FIRST_STEPS, PARTIAL_BATCH, Finding, Part
+from bench.model.causes import BETWEEN_STEPS, FILLING, FIRST_STEPS, PARTIAL_BATCH
+from bench.model.explanation import Finding, Part
 from bench.model.facts import Asides, CallbackTime, CallbackTimes, Facts, FitCall, PipelineStage, Retraced
 from bench.model.phase import Phase
 from bench.model.result import Projection, Result

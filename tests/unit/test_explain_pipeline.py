@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ STAGES = {"map": 0.003, "cache": 0.0001, "batch": 0.001}
 """Seconds up to each stage. The cache holds what map returned."""
 
 
-def stages(times: dict[str, float | None]) -> list[PipelineStage]:
+def stages(times: Mapping[str, float | None]) -> list[PipelineStage]:
     return [PipelineStage(stage=name, seconds=seconds) for name, seconds in times.items()]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from bench.analyse.explain.ladder import ladder
 from bench.analyse.explain.shares import from_what_ifs
 from bench.cli import explain
 from bench.config.settings import load
-from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Finding, Part
+from bench.model.causes import BETWEEN_EPOCHS
+from bench.model.explanation import Explanation, Finding, Part
 from bench.model.facts import Facts, FitCall, Float64, LongSteps
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -153,3 +155,9 @@ def test_an_explanation_is_printed_into_a_file_whose_encoding_lacks_its_characte
     assert explain._show(document, None, load()) == 0
     sys.stdout.flush()
     assert "-20% [-22%, -18%]" in raw.getvalue().decode("cp1252")
+
+
+def test_the_names_of_causes_are_in_one_module() -> None:
+    folder = Path(findings.__code__.co_filename).parent
+    written = [file.name for file in folder.glob("*.py") if 'cause="' in file.read_text(encoding="utf-8")]
+    assert written == []

@@ -15,7 +15,8 @@ from test_analyse_compare import sample
 from bench.analyse.explain import wall_time
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.growth import trend
-from bench.model.explanation import BETWEEN_EPOCHS, BETWEEN_STEPS, STEPS, Finding, WallTimePart
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS
+from bench.model.explanation import STEPS, Finding, WallTimePart
 from bench.model.facts import (
     Asides,
     CallbackTime,

@@ -11,7 +11,8 @@ from test_analyse_compare import sample
 from bench.analyse.explain.caveats import caveats
 from bench.analyse.explain.findings import findings
 from bench.analyse.warnings import add_warnings
-from bench.model.explanation import BETWEEN_EPOCHS, Finding
+from bench.model.causes import BETWEEN_EPOCHS
+from bench.model.explanation import Finding
 from bench.model.result import Result
 
 PHASES = {"first_step": 0.1, "epoch_end": 0.9, "epoch_start": 0.02}

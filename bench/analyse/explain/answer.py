@@ -8,20 +8,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bench import whatif
-from bench.analyse.explain import shares, surroundings, utilization
+from bench.analyse.explain import shares, surroundings
+from bench.model.causes import FIRST_STEPS, OF_ALL_TIME, TOO_LITTLE_PARALLELISM
 from bench.model.comparison import Verdict
-from bench.model.explanation import (
-    FIRST_STEPS,
-    MINOR,
-    OF_ALL_TIME,
-    USEFUL_GAIN,
-    CauseKind,
-    Explanation,
-    Finding,
-    Gain,
-    Part,
-    ProgramChange,
-)
+from bench.model.explanation import MINOR, USEFUL_GAIN, CauseKind, Explanation, Finding, Gain, Part, ProgramChange
 from bench.model.step_parts import StepPart, loop_of, parts_of
 
 UNTRIED = 0.5
@@ -123,7 +113,7 @@ def _mark_details(explanation: Explanation) -> None:
     computes_most = largest is None or explanation.rest_share.value > largest.share.value
     for finding in explanation.findings:
         finding.detail = finding.share is not None and finding.share < USEFUL_GAIN
-        if finding.cause == utilization.TOO_LITTLE_PARALLELISM:  # steps that wait also leave CPUs idle
+        if finding.cause == TOO_LITTLE_PARALLELISM:  # steps that wait also leave CPUs idle
             finding.detail = finding.detail or finding.share is None or not computes_most
     for finding in explanation.findings:
         if finding.cause == FIRST_STEPS:  # every short training has them

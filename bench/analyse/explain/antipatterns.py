@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse.explain.lines import named_lines
-from bench.analyse.explain.own_time import NEW_DATASET, keras_calls, share_of, whole_data_calls
+from bench.analyse.explain.own_time import keras_calls, share_of, whole_data_calls
 from bench.analyse.samples import mean_step, median_step, merged_facts, process_values, usable_samples
 from bench.backends import capabilities
+from bench.model.causes import EAGER, FLOAT64, NEW_DATASET, ON_HOST, PYTHON_IN_GRAPH, READS, RETRACING
 from bench.model.explanation import Finding
 from bench.model.facts import WHOLE_DATA_CALLS, Facts, Retraced
 from bench.model.result import Result
@@ -34,7 +35,7 @@ def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if reads and reads.per_step >= 0.5:
         numbers = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
         yield Finding(
-            cause="per-step synchronization",
+            cause=READS,
             sentence=f"Python reads {numbers} back after each step{named_lines(base, reads.lines, reads.elsewhere)}.",
             evidence="calls of .numpy(), float() and similar, counted in a few steps",
             fix=f"{READ_LESS[_trains(base, samples)]} Each read waits for the device.",
@@ -55,7 +56,7 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     eager = merged_facts(samples).eager
     if any(sample.facts.functions_eager for sample in samples):
         yield Finding(
-            cause="eager execution",
+            cause=EAGER,
             sentence="The operations of a step run one by one from Python, because each tf.function runs eagerly.",
             evidence="tf.config.functions_run_eagerly() is true",
             fix="Remove tf.config.run_functions_eagerly(True). It is only for debugging.",
@@ -65,7 +66,7 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     elif eager and eager.per_step >= 3:
         names, wrapped = ", ".join(eager.operations), merged_facts(samples).eager_step is not None
         yield Finding(
-            cause="eager execution",
+            cause=EAGER,
             sentence=f"{eager.per_step:.0f} operations per step run one by one from Python"
             f"{named_lines(base, eager.lines, eager.elsewhere)}: {names}.",
             evidence="operations counted in a few steps",
@@ -76,7 +77,7 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
         )
     elif any(sample.facts.run_eagerly for sample in samples):
         yield Finding(
-            cause="eager execution",
+            cause=EAGER,
             sentence="The operations of a step run one by one from Python, not as a graph.",
             evidence="the model's run_eagerly is on",
             what_ifs=["graph"],
@@ -141,7 +142,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         if whole and whole_data_calls(samples):  # `keras_calls` names them, with their share
             return
         yield Finding(
-            cause=NEW_DATASET if whole else "retracing",
+            cause=NEW_DATASET if whole else RETRACING,
             sentence=f"{named}{lines} {verb} TensorFlow trace {count(traces, 'new graph')} in {count(steps, 'step')}"
             + (", because each call builds a new dataset." if whole else f"{BUILT_AGAIN if rebuilds else ''}."),
             evidence=evidence,
@@ -161,7 +162,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     most = often[0]
     yield Finding(
-        cause="retracing",
+        cause=RETRACING,
         sentence=f"TensorFlow traced {most.function} ({Path(most.file).name} line {most.line}) into a new graph "
         f"{count(most.count, 'time')} in {count(steps, 'step')}.",
         evidence=evidence,
@@ -199,14 +200,14 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     if double.operations:
         yield Finding(
-            cause="float64",
+            cause=FLOAT64,
             sentence=f"{_computing(double.operations)} in float64{named_lines(base, double.lines, double.elsewhere)}.",
             evidence="dtypes in the traced graphs",
             fix="Convert the data to float32 once. float32 is twice as fast on a CPU and up to 64 times on a GPU.",
         )
     elif double.arguments:
         yield Finding(
-            cause="float64",
+            cause=FLOAT64,
             sentence="Batches arrive as float64 and are converted in each step.",
             evidence=f"{count(double.arguments, 'float64 argument')} in the traced graphs",
             fix='Convert the data once: rows.astype("float32").',
@@ -258,9 +259,6 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
             "out of the step.",
         )
 
-
-PYTHON_IN_GRAPH = "Python inside the graph"
-ON_HOST = "operations on the host"
 
 ITERATES = "__iter__"
 """What a loop over a dataset calls first."""

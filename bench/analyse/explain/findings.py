@@ -25,7 +25,17 @@ from bench.analyse.samples import (
     merged_facts,
     usable_samples,
 )
-from bench.model.explanation import FIRST_STEPS, Finding, Part
+from bench.model.causes import (
+    ARGUMENTS,
+    CALLBACKS,
+    FIRST_STEPS,
+    KERAS,
+    NEW_DATASET,
+    PYTHON_IN_GRAPH,
+    SHUFFLING,
+    TOO_LITTLE_PARALLELISM,
+)
+from bench.model.explanation import Finding, Part
 from bench.model.facts import FitCall
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -66,14 +76,14 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         inputs = [pipeline.with_stages(base, samples, finding) for finding in own_time.slow_input(base, samples)]
     inputs = inputs or [*pipeline.slow_input(levels, parts)]
     if inputs and pipeline.calls_python(base):  # the input's own finding says so
-        base_findings = [f for f in base_findings if f.cause != antipatterns.PYTHON_IN_GRAPH]
+        base_findings = [f for f in base_findings if f.cause != PYTHON_IN_GRAPH]
     inputs = inputs or [*pipeline.waiting(base, samples)]
     called = {name for callback in callbacks.in_steps(samples)[1] for name in callback.calls}
     if called:  # the callback's own finding says so
-        base_findings = [f for f in base_findings if f.cause != own_time.NEW_DATASET]
+        base_findings = [f for f in base_findings if f.cause != NEW_DATASET]
     if sum(finding.share or 0.0 for finding in inputs) > utilization.MOSTLY_INPUT or antipatterns.retraced(samples):
         # CPUs are idle because they wait for input, or for Python that traces.
-        base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]
+        base_findings = [f for f in base_findings if f.cause != TOO_LITTLE_PARALLELISM]
     return [
         *outside_steps.epoch_ends(samples),
         *outside_steps.between_steps(base, samples),
@@ -100,7 +110,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
     elif own:
         if call.shuffles and not call.options:
             yield Finding(
-                cause="shuffling in fit",
+                cause=SHUFFLING,
                 sentence=f"Shuffling in fit takes {own:.0%} of the step.",
                 evidence="as-written minus fit, which does not shuffle; nothing else differs: the program has no "
                 "callbacks and no output",
@@ -113,7 +123,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
             program = "script" if base.recognition else "workload"
             fix = "Return the same input from `data`, so that the ladder can divide its time."
             yield Finding(
-                cause="arguments of fit",
+                cause=ARGUMENTS,
                 sentence=f"The input and the arguments that the program passes to fit take {own:.0%} of the step.",
                 evidence=f"as-written minus fit, which gets the {program}'s data alone; {differing}",
                 fix="" if base.recognition else fix,
@@ -123,7 +133,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
     # If the model runs eagerly, fit minus step is the cost of eager execution.
     if bare and not any(s.facts.run_eagerly for s in samples):
         yield Finding(
-            cause="Keras overhead",
+            cause=KERAS,
             sentence=f"The work of fit around the train step takes {bare:.0%} of the step.",
             evidence="fit minus step, which calls the model's train_step",
             what_ifs=["steps-per-execution"],
@@ -154,7 +164,7 @@ def _callbacks(
     calls_model = any(callback.calls for callback in largest)
     fix = "Pass validation_data to fit, or evaluate in on_epoch_end." if calls_model else ""
     return Finding(
-        cause="callbacks and logging",
+        cause=CALLBACKS,
         sentence=f"Callbacks and output that the program passes to fit take {share:.0%} of the "
         + ("mean step, most of it in a few long steps." if is_rare else "step.")
         + (f" Mean time per step: {', '.join(described)}." if described else ""),

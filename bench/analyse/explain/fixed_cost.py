@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from bench.analyse import stats
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import faster_half, merged_facts, process_values
+from bench.model.causes import SMALL_STEPS
 from bench.model.explanation import Finding
 from bench.model.result import Result
-
-CAUSE = "small steps"
 
 MIN_SHARE = 0.1
 """Smallest share of a step for which its fixed cost is a finding."""
@@ -49,7 +48,7 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
     of_loop = "" if base.spec.loop == "as-written" else f" of the loop {base.spec.loop}"
     extrapolated = ", which is larger than any batch that was measured" if end.value > max(sizes) else ""
     yield Finding(
-        cause=CAUSE,
+        cause=SMALL_STEPS,
         sentence=f"{share.value:.0%} of a step{of_loop} does not depend on its batch. This share falls below "
         f"{MIN_SHARE:.0%} at batch {end.value:.0f} [{low:.0f}, {high:.0f}]{extrapolated}.",
         evidence=f"a step takes {time_text(fixed)} and {time_text(slope)} per example, fitted to the batches "

@@ -9,6 +9,7 @@ from itertools import combinations
 
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import main_series, process_blocks
+from bench.model.causes import GROWING
 from bench.model.explanation import Finding
 from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample
@@ -55,7 +56,7 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
     first, last = _thirds(times[longest])
     steps = sum(block.steps for block in processes[longest])
     yield Finding(
-        cause="steps that take longer and longer",
+        cause=GROWING,
         sentence=f"A step takes {time_text(first)}{what} at first and {time_text(last)} after {count(steps, 'step')}.",
         evidence=f"first and last third of the blocks, in each of {count(len(processes), 'process', 'processes')}. "
         "The projection assumes that steps stay as long as they were",

@@ -16,6 +16,7 @@ from bench.analyse import prior, stats
 from bench.analyse.explain.pipeline import fitting_what_ifs, has_no_pipeline
 from bench.analyse.samples import faster_half, merged_facts, process_blocks, typical_ratio
 from bench.analyse.stats import Contrast
+from bench.model.causes import EAGER
 from bench.model.explanation import Part
 from bench.model.interval import Interval
 from bench.model.result import Result
@@ -104,7 +105,7 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     pair = upper.spec.loop, lower.spec.loop
     if merged_facts(upper.samples).run_eagerly and not merged_facts(lower.samples).run_eagerly:
         what = f"running operations one by one from Python, where {lower.spec.loop} runs a graph"
-        return LevelDifference("eager execution", what, "", what_ifs=("graph",))
+        return LevelDifference(EAGER, what, "", what_ifs=("graph",))
     if (
         upper.spec.loop == "as-written"
         and merged_facts(upper.samples).fit is not None

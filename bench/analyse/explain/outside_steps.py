@@ -10,7 +10,8 @@ from bench.analyse.explain.lines import named_lines
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import cold_starts, main_series, mean_step, median_step, merged_facts
 from bench.analyse.training_time import Epochs, with_epochs
-from bench.model.explanation import BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS, Finding
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS
+from bench.model.explanation import Finding
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 from bench.model.words import count

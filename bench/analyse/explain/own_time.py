@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analyse.explain.lines import named_lines
 from bench.analyse.samples import merged_facts
+from bench.model.causes import BUILDING, NEW_DATASET, PYTHON, SLOW_INPUT
 from bench.model.explanation import Finding, OwnStepPart
 from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart
 from bench.model.result import Result
@@ -20,9 +21,6 @@ MOST_LINES = 3
 
 LARGE = 0.2
 """A line is named if it takes at least this share of what the largest line of its kind takes."""
-
-NEW_DATASET = "a new dataset for each call"
-PYTHON = "Python between calls of TensorFlow"
 
 
 def share_of(samples: Sequence[ProcessSample], *kinds: CallKind) -> float | None:
@@ -74,7 +72,7 @@ def building(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         base,
         samples,
         "building",
-        cause="objects built in the loop",
+        cause=BUILDING,
         subject="Building layers, models, optimizers or functions",
         evidence="constructors of Keras, and tf.function",
         fix="Build them once, before the loop.",
@@ -87,7 +85,7 @@ def slow_input(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         base,
         samples,
         "input",
-        cause="slow input",
+        cause=SLOW_INPUT,
         subject="Getting the next batch",
         evidence="lines that read from an iterator",
         fix="Let tf.data prepare batches in the background: map with num_parallel_calls=tf.data.AUTOTUNE, and "

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from bench.analyse.epoch_waits import steps_per_epoch
 from bench.analyse.explain.units import all_steps, time_text
 from bench.analyse.samples import mean_step, median_step, merged_facts, usable_samples
-from bench.model.explanation import FILLING, PARTIAL_BATCH, Finding, Part
+from bench.model.causes import FILLING, PARTIAL_BATCH, SLOW_INPUT
+from bench.model.explanation import Finding, Part
 from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, Facts, PipelineStage
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -28,7 +29,6 @@ SERIAL_MIN_SHARE = 0.2
 SHORTEST_WAIT = 0.001
 """Seconds below which a wait is mostly the call that gets the batch: a cost of small steps, not of their input."""
 
-SLOW_INPUT = "slow input"
 
 BUFFER = "prefetch"
 """A stage that does no work of its own. On a busy machine, it may seem slow."""

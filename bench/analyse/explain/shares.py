@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench import whatif
-from bench.analyse.explain import antipatterns, fixed_cost, utilization
+from bench.analyse.explain import antipatterns
+from bench.model.causes import SMALL_STEPS, TOO_LITTLE_PARALLELISM
 from bench.model.explanation import Explanation, Finding, Gain, Part
 from bench.model.result import Result
 from bench.model.spec import LOOPS
@@ -15,7 +16,7 @@ from bench.whatif import batch
 TOO_WIDE = 1.0
 """A what-if says nothing about a cause if the interval of its saving is wider than this share of the time."""
 
-WHAT_IF_CAUSES = {utilization.TOO_LITTLE_PARALLELISM: batch.CAUSE}
+WHAT_IF_CAUSES = {TOO_LITTLE_PARALLELISM: batch.CAUSE}
 """Causes that every level has: the cause of a finding, and the cause that a what-if against it names."""
 
 
@@ -77,7 +78,7 @@ def from_what_ifs(explanation: Explanation) -> None:
                 f"; the loop {gain.loop} takes {gain.saving:.0%} less per {gain.unit} with {gain.what_if}"
             )
     for finding in explanation.findings:
-        if finding.cause == fixed_cost.CAUSE and finding.share is not None:  # it was measured in another loop
+        if finding.cause == SMALL_STEPS and finding.share is not None:  # it was measured in another loop
             finding.share *= _level_share(explanation.parts, explanation.what_if_loop)
     for finding in explanation.findings:
         only = next((gain for gain in explanation.gains if [gain.name] == finding.what_ifs), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.model.causes import SURROUNDINGS
 from bench.model.explanation import Explanation, Finding
 from bench.model.loops import BARE
 from bench.model.step_parts import STEP_PARTS
@@ -11,8 +12,6 @@ from bench.model.words import count, join_words
 
 MIN_SHARE = 0.3
 """If at least this share of the step is surely not computing, that is a finding."""
-
-CAUSE = "time around the computing"
 
 MOST_NAMES = 3
 
@@ -32,7 +31,7 @@ def surroundings(explanation: Explanation) -> Iterator[Finding]:
     names = [part.name for part in largest]
     trials, share = count(explanation.trials, "trial"), min(1.0, 1 - rest.value - measured)
     yield Finding(
-        cause=CAUSE,
+        cause=SURROUNDINGS,
         sentence=f"At least {least:.0%} of the step is not computing. About {share:.0%} is mostly {join_words(names)}, "
         f"which {trials} cannot tell apart.",
         evidence=f"the loop {explanation.lowest_level}, which only computes, takes {rest.value:.0%} of the step",

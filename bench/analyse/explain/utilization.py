@@ -10,6 +10,7 @@ from bench.analyse.samples import merged_facts
 from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities, has_tensor_cores
 from bench.machine.limits import WHOLE_CPUS
+from bench.model.causes import CPU_QUOTA, IDLE_GPU, ODD_SHAPES, TOO_LITTLE_PARALLELISM
 from bench.model.explanation import Explanation, Finding
 from bench.model.result import Result
 from bench.model.roofline import Roofline
@@ -30,8 +31,6 @@ IDLE_MIN_SHARE = 0.5
 
 MOSTLY_INPUT = 0.3
 """If a step waits for input during this share of its time, the input explains why a GPU or CPUs are idle."""
-
-TOO_LITTLE_PARALLELISM = "too little parallelism"
 
 
 class Bound(NamedTuple):
@@ -58,7 +57,7 @@ def quota(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     time = throttled_time(base, samples)
     if time is not None:
         yield Finding(
-            cause="CPU quota",
+            cause=CPU_QUOTA,
             sentence=f"{time.message[0].upper()}{time.message[1:]}.",
             evidence=f"the cgroup was throttled for {time.seconds:.2f} s of {time.available:.2f} s of thread time",
             fix=WHOLE_CPUS,
@@ -96,7 +95,7 @@ def idle_gpu(explanation: Explanation) -> Iterator[Finding]:
     if idle < IDLE_MIN_SHARE:
         return
     yield Finding(
-        cause="idle GPU",
+        cause=IDLE_GPU,
         sentence=f"The GPU runs no kernel during {idle:.0%} of the step. It waits for the host to start kernels.",
         evidence=f"trace of {count(profile.steps, 'step')}: kernels run for {running * 1e6:.0f} µs of a step; "
         f"TensorFlow works on the host during {profile.host_share:.0%} of a traced step",
@@ -122,7 +121,7 @@ def shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     verb = "has" if products.odd == 1 else "have"
     examples = "; ".join(f"{name}: {', '.join(map(str, sides))}" for name, sides in products.examples.items())
     yield Finding(
-        cause="shapes that do not fill tensor cores",
+        cause=ODD_SHAPES,
         sentence=f"{products.odd} of {count(products.count, 'matrix product')} {verb} a side that is not a "
         "multiple of 8.",
         evidence=f"shapes in the step's graph: {examples}",

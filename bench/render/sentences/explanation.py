@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bench.model.explanation import OF_ALL_TIME, Explanation, Finding, Gain, Part, ProgramChange
+from bench.model.causes import OF_ALL_TIME
+from bench.model.explanation import Explanation, Finding, Gain, Part, ProgramChange
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
 from bench.model.loops import BARE
