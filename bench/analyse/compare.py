@@ -39,7 +39,8 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
     contrast = paired_contrast(base, other)
     paired = contrast is not None
     ratio = _scale(_ratio(base, other, contrast, typical_step), factor)
-    word = verdict(ratio, threshold)
+    failed = base.failure is not None or other.failure is not None  # what it measured before gives no verdict
+    word = "not enough data" if failed else verdict(ratio, threshold)
     needed = None
     if ratio is not None and word == "undecided":
         prior_freedom = contrast.prior_freedom if contrast is not None else 0.0
@@ -55,11 +56,13 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
         ratio=ratio,
         verdict=word,
         mean_ratio=by_mean,
-        mean_verdict=verdict(by_mean, threshold),
+        mean_verdict="not enough data" if failed else verdict(by_mean, threshold),
         threshold=threshold,
         needed_units=needed,
         phases=_phases(base, other, paired),
-        break_even=break_even(base, other, paired, _unequal_examples(base, other)) if trainings else None,
+        break_even=break_even(base, other, paired, _unequal_examples(base, other))
+        if trainings and not failed
+        else None,
         differences=diffs,
     )
 
@@ -94,10 +97,8 @@ def _scale(ratio: Interval | None, factor: float) -> Interval | None:
 
 def _side(result: Result, label: str) -> Side:
     processes = len(usable_samples(result))
-    step, failure = result.summary.step_seconds, result.failure
-    return Side(
-        id=result.id, label=label, processes=processes, step_seconds=step, failure=failure.brief if failure else None
-    )
+    step, failure = result.summary.step_seconds, result.failure.brief if result.failure else None
+    return Side(id=result.id, label=label, processes=processes, step_seconds=step, failure=failure)
 
 
 def _labels(base: Result, other: Result, diffs: Sequence[Difference]) -> tuple[str, str]:

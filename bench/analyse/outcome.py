@@ -72,7 +72,7 @@ def matrix(comparisons: Sequence[Comparison]) -> Matrix | None:
     for comparison in comparisons:
         base, other, word = comparison.base.id, comparison.other.id, comparison.verdict
         sides |= {side.id: side for side in (comparison.base, comparison.other) if side.id not in sides}
-        if comparison.ratio is not None:
+        if comparison.ratio is not None and not comparison.failed:
             cells[other, base] = MatrixCell(ratio=comparison.ratio, unit=comparison.unit, verdict=word)
             inverse = comparison.ratio.inverse
             cells[base, other] = MatrixCell(ratio=inverse, unit=comparison.unit, verdict=INVERSE.get(word, word))

@@ -102,9 +102,15 @@ def process_totals(result: Result) -> list[float]:
     return [sum(typical_step(x.blocks) for x in s.series if x.blocks) for s in usable_samples(result)]
 
 
-def median_step(result: Result) -> float:
-    """Return the median over processes of their typical steps, in seconds."""
-    return statistics.median(process_values(result).values())
+def median_step(result: Result, estimator: StepEstimator = typical_step) -> float:
+    """Return the median over processes of their typical steps, in seconds.
+
+    Args:
+        result: the result.
+        estimator: of the step of a process. Use `mean_step` beside times of a whole training or epoch, and beside means
+            over all steps: they include rare slow steps, which the typical step ignores.
+    """
+    return statistics.median(process_values(result, estimator).values())
 
 
 def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typical_ratio) -> Contrast | None:

@@ -111,14 +111,15 @@ def _overtakings(ratios: Sequence[CurveRatio]) -> list[tuple[int, bool]]:
 
     A point is settled if its verdict is faster or slower. Between two settled points, or between a settled point and an
     end of the curve, there is at most one such place, even if noise makes the ratio pass 1 several times. There is none
-    if no point is settled.
+    if no point is settled, and none before an end at which both are equally fast.
     """
     settled = [index for index, point in enumerate(ratios) if point.verdict in ("faster", "slower")]
     if not settled:
         return []
     slower = [point.ratio.value > 1 for point in ratios]
     places = []
-    for left, right in pairwise(sorted({0, *settled, len(ratios) - 1})):
+    ends = {end for end in (0, len(ratios) - 1) if ratios[end].verdict != "same"}
+    for left, right in pairwise(sorted({*ends, *settled})):
         change = (slower[left], slower[right])
         if change[0] != change[1]:
             between = [index for index in range(left, right) if (slower[index], slower[index + 1]) == change]

@@ -63,7 +63,7 @@ class Epochs:
             first_validation=phases.get("first_validation", validation),
             validation=validation,
             validated=sample.facts.validated_epochs or 0.0,
-            asides=sample.facts.asides,
+            asides=sample.facts.asides if sample.facts.asides and sample.facts.asides.every > 0 else None,
         )
 
     @property
@@ -130,6 +130,12 @@ def with_epochs(samples: Sequence[ProcessSample]) -> list[ProcessSample]:
         facts = sample.facts.model_copy(update={"asides": sample.facts.asides or asides})
         completed.append(sample.model_copy(update={"phases": {**means, **sample.phases}, "facts": facts}))
     return completed
+
+
+def lacks_validation(samples: Sequence[ProcessSample]) -> bool:
+    """Return whether `fit` validates, but no process timed it. The time of the training is then too short."""
+    validates = any(sample.facts.validated_epochs for sample in samples)
+    return validates and not any("validation" in sample.phases for sample in samples)
 
 
 def build_and_fit_seconds(sample: ProcessSample, steps: int) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from bench.analyse import epoch_waits
 from bench.analyse.samples import merged_facts, usable_samples
 from bench.analyse.throttled_time import throttled_time
+from bench.analyse.training_time import lacks_validation
 from bench.backends import capabilities
 from bench.config.syntax import write_seconds
 from bench.machine.gpu import BUSY_SHARE
@@ -20,6 +21,7 @@ from bench.model.placement import Placement
 from bench.model.result import Result, ResultWarning, Stop
 from bench.model.sample import ProcessSample
 from bench.model.telemetry import Telemetry
+from bench.model.words import count
 
 DAY_SECONDS = 86_400
 """Longest run that a fix suggests."""
@@ -55,6 +57,9 @@ def add_warnings(result: Result) -> None:
         message = "timings may include other tenants' work, because the pool allows a shared GPU (allowSharedGpu)"
         add_warning(result, "shared-gpu", message, "Use a dedicated GPU.")
     _add_early_end_warning(result)
+    if result.projection is not None and result.purpose == "run" and lacks_validation(samples):
+        message = "the projection lacks the validations of fit, because they were not timed"
+        add_warning(result, "validation", message, "To time the whole training, use --full.")
     if result.stop is not None:
         _add_target_warning(result, result.stop)
     epoch_waits.add_note(result, samples)
@@ -112,8 +117,7 @@ def _add_disturbance_warnings(result: Result, telemetry: Sequence[Telemetry]) ->
         add_warning(result, "stolen", message, "Use a dedicated machine, or compare within one run.")
     loads = [t.load_before for t in telemetry if t.load_before is not None]
     if loads and loads[0] > cpus - 0.5 * threads:
-        count = f"{cpus} CPU{'' if cpus == 1 else 's'}"
-        message = f"the machine was busy before the run: load average {loads[0]:.1f} on {count}"
+        message = f"the machine was busy before the run: load average {loads[0]:.1f} on {count(cpus, 'CPU')}"
         add_warning(result, "load", message, "Close other programs and run again.")
     busy = [t.gpu_utilization_before for t in telemetry if t.gpu_utilization_before is not None]
     if busy and busy[0] > BUSY_SHARE:

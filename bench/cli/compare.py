@@ -14,7 +14,7 @@ from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.config.syntax import write_share
 from bench.errors import DevbenchError, NotComparable, RunFailed, SlowerThanAllowed
-from bench.model.comparison import Comparison, Matrix, Side
+from bench.model.comparison import Comparison, Matrix
 from bench.model.result import Result
 
 
@@ -95,8 +95,8 @@ def gate_error(
         unchecked: Results that have no counterpart to be compared with.
         threshold: The smallest relative difference that matters, as a share.
     """
-    failed = {side.label: side.failure for comparison in allowed for side in _sides(comparison) if side.failure}
-    whole = [comparison for comparison in allowed if not any(side.failure for side in _sides(comparison))]
+    failed = {side.label: side.failure for comparison in allowed for side in comparison.failed}
+    whole = [comparison for comparison in allowed if not comparison.failed]
     if slower := [comparison for comparison in whole if comparison.verdict == "slower"]:
         return SlowerThanAllowed(f"slower than the baseline by more than {write_share(threshold)}: {_others(slower)}")
     if refused:
@@ -115,10 +115,6 @@ def gate_error(
     if undecided := [comparison for comparison in whole if comparison.verdict == "not enough data"]:
         return RunFailed(f"no verdict, so they may be slower: {_others(undecided)}", "Check whether their runs failed.")
     return None
-
-
-def _sides(comparison: Comparison) -> tuple[Side, Side]:
-    return comparison.base, comparison.other
 
 
 def _others(comparisons: Sequence[Comparison]) -> str:

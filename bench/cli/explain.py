@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,9 +60,10 @@ def _show(
 ) -> int:
     """Show the explanation. Return the exit code."""
     from bench.render.terminal.explanation import text
+    from bench.render.text import encodable
 
     if explanation is not None and not settings.json:
-        typer.echo(text(explanation, verbose=verbose), nl=False)
+        typer.echo(encodable(text(explanation, verbose=verbose), sys.stdout.encoding), nl=False)
     elif explanation is None and interruption is not None:
         message = "interrupted before a trial was complete, so there is nothing to explain yet"
         interruption = interrupted_early(interruption, message)

@@ -72,7 +72,7 @@ class Side(Record):
     label: str = Field(description="its label, unique within the comparison")
     processes: int = Field(description="number of processes that measured something")
     step_seconds: Interval | None = Field(None, description="typical step")
-    failure: str | None = Field(None, description="why it failed; null if it did not")
+    failure: str | None = Field(None, description="why it failed, which leaves no verdict; null if it did not fail")
 
 
 class PhaseDifference(Record):
@@ -113,6 +113,11 @@ class Comparison(Record):
     def speedup(self) -> Interval | None:
         """How many times as fast as the baseline the other is. None if the ratio is unknown or not positive."""
         return self.ratio.inverse if self.ratio is not None and self.ratio.value > 0 else None
+
+    @property
+    def failed(self) -> list[Side]:
+        """The sides that failed. Trials before a failure give a ratio, but no verdict."""
+        return [side for side in (self.base, self.other) if side.failure is not None]
 
     @property
     def unfair(self) -> list[Difference]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS
 from bench.model.comparison import Verdict
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
@@ -96,24 +97,6 @@ class Gain(Record):
         return self.is_without_gain or self.verdict in ("same", "slower")
 
 
-FIRST_STEPS = "first-step costs"
-"""Cause of the finding about tracing and the first step."""
-
-BETWEEN_EPOCHS = "time between epochs"
-"""Cause of the finding about what passes between the steps of two epochs."""
-
-BETWEEN_STEPS = "work between some steps"
-"""Cause of the finding about work in a script's own loop that most steps go without."""
-
-LONG_STEPS = "rare long steps"
-"""Cause of the finding about steps of a script's own loop that are rare and take much longer than the others."""
-
-FILLING = "filling the shuffle buffer"
-PARTIAL_BATCH = "partial last batch"
-
-OF_ALL_TIME = (BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS)
-"""Causes whose share is one of an epoch or of the training, not of the step."""
-
 STEPS = "steps"
 """Name of the part of a training that its steps take."""
 
@@ -134,7 +117,9 @@ class Finding(Record):
         "once in it; None if it was not measured",
     )
     shared: bool = Field(False, description="whether the share is that of all its parts, of which the cause takes some")
-    estimated: bool = Field(False, description="whether the share is an estimate by samples, not a measured difference")
+    estimated: bool = Field(
+        False, description="whether the share is an estimate, as by samples, not a measured difference"
+    )
 
 
 class OwnStepPart(Record):
@@ -160,7 +145,7 @@ class Untried(Record):
     name: str = Field(description="name of the what-if")
     what_if: str = Field(description="in words")
     option: str = Field(description="how to ask for it on the command line")
-    at_most: float = Field(description="the largest share of the step that it can save")
+    at_most: float = Field(description="the largest share of the time that it can save, ends of epochs included")
 
 
 CauseKind = Literal["finding", "part", "computing", "what-if"]

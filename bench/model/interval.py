@@ -22,7 +22,7 @@ WIDE = 0.5
 the values that it comes from."""
 
 LARGEST_FACTOR = 10.0
-"""Largest factor within which a figure counts as known."""
+"""Largest factor within which a figure counts as known. An interval that reaches further is not shown."""
 
 
 class Interval(Record):

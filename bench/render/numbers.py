@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-from bench.model.interval import Interval
+from bench.model.interval import LARGEST_FACTOR, Interval
+from bench.model.words import count as count
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
@@ -33,11 +34,6 @@ def time(value: float, error: float | None = None) -> str:
         return f"{_digits(value / scale)} {prefix}s"
     decimals = _decimals(error / scale)
     return f"{value / scale:.{decimals}f} ± {error / scale:.{decimals}f} {prefix}s"
-
-
-def count(number: int, singular: str, plural: str = "") -> str:
-    """Return a number with its noun, such as "1 result" and "2,000 results"."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def rounded(value: float, digits: int = 3) -> str:
@@ -93,6 +89,8 @@ def rate(value: Interval, unit: str) -> str:
     text = quantity(value.value, unit)
     if value.low is None or value.high is None:
         return text
+    if value.high > LARGEST_FACTOR * value.value:
+        return f"{text} [too wide to tell]"
     return f"{text} [{quantity(value.low, '')}, {quantity(value.high, '')}]"
 
 
@@ -109,9 +107,14 @@ def percent(share: float) -> str:
 
 def share(value: Interval) -> str:
     """Return a share in percent with its interval if that has bounds: "83% [82, 85]"."""
-    if value.low is None or value.high is None or value.high > WIDE * value.value:
+    if value.low is None or value.high is None or value.high > LARGEST_FACTOR * value.value:
         return percent(value.value)
     return f"{percent(value.value)} [{100 * value.low:.0f}, {100 * value.high:.0f}]"
+
+
+def signed_time(value: float) -> str:
+    """Return a difference of times with its sign: "+1.20 s" or "-35.0 ms"."""
+    return ("-" if value < 0 else "+") + time(abs(value))
 
 
 def signed_percent(share: float) -> str:
@@ -129,11 +132,6 @@ def size(bytes_: int) -> str:
     return f"{rounded(value, 4)} {unit}"
 
 
-WIDE = 1000.0
-"""An interval that reaches above this multiple of its value is not shown. Two trials that differ a lot have such an
-interval."""
-
-
 def factor(ratio: Interval) -> str:
     """Return a factor with its interval if that has bounds: "12.3 [11.8, 12.9]"."""
     return times(ratio).replace(" times", "")
@@ -143,7 +141,7 @@ def times(ratio: Interval) -> str:
     """Return a factor with its interval if that has bounds: "12.3 times [11.8, 12.9]"."""
     if ratio.low is None or ratio.high is None:
         return f"{_digits(ratio.value)} times"
-    if ratio.high > WIDE * ratio.value:
+    if ratio.high > LARGEST_FACTOR * ratio.value:
         return f"{_digits(ratio.value)} times [too wide to tell]"
     width = max((ratio.high - ratio.low) / 2, 1e-4 * ratio.value)
     # Down to the first digit of the interval, but at least two digits of the value.

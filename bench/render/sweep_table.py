@@ -48,6 +48,8 @@ def _figures(curve: Curve, values: dict[str, Any]) -> str:
     point = next((p for p in curve.points if p.values == values), None)
     if point is None:
         return "–"
+    if point.step_seconds is None and not point.failure:
+        return "not measured"
     if point.step_seconds is None:
         return "out of memory" if point.out_of_memory else "failed"
     rate = f" {numbers.quantity(point.examples_per_second.value, '')}/s" if point.examples_per_second else ""

@@ -19,6 +19,15 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in _ANSI.sub("", text))
 
 
+def encodable(text: str, encoding: str | None) -> str:
+    """Return a text with simpler characters where an encoding, such as that of a file on Windows, lacks some."""
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return text.replace("─", "-").replace("→", ">").replace("−", "-")
+    return text
+
+
 def filled(line: str, width: int, indent: int = 0) -> list[str]:
     """Break a line at `width` characters. The lines after the first are indented by two more spaces."""
     margin = " " * indent

@@ -10,8 +10,8 @@ import pytest
 from scouting import failure, recognition, scout, servers_of_scripts, trial
 
 from bench.analyse.explain.antipatterns import causes
-from bench.analyse.explain.own_time import NEW_DATASET
 from bench.machine import installed
+from bench.model.causes import NEW_DATASET
 from bench.model.recognition import StepKind
 from bench.session.process import StartProcess, spawn
 from bench.session.worker_servers import WorkerServers

@@ -64,7 +64,7 @@ def test_a_phase_without_a_measurable_difference_gives_the_reason() -> None:
                 process.start_position = None  # several processes started at once, so these starts do not count
         return {line.rpartition("   ")[2].split(" [")[0] for line in phases(compare(base, other))[1:]}
 
-    assert differences_of(4, 1.0) == {"+1.000 s", "not measurable"}
+    assert differences_of(4, 1.0) == {"+1.00 s", "not measurable"}
     assert differences_of(4, 0.0) == {"not measurable"}
     assert differences_of(1, 1.0) == {"one start only"}
 
@@ -643,3 +643,11 @@ def test_two_environments_differ_in_the_packages_that_they_have_and_in_their_ver
     same = {d.name for d in differences(old, in_env("copy", **(old.spec.env.packages if old.spec.env else {})))}
     assert "env" in same
     assert not same & {"packages", "packages in one environment only"}
+
+
+def test_a_small_difference_of_a_phase_has_digits() -> None:
+    base, other = measured([0.01] * 4), measured([0.01] * 4, name="b", loop="fit")
+    for side, seconds in ((base, 2e-5), (other, 1e-5)):
+        for process in side.samples:
+            process.phases["batch_copy"] = seconds
+    assert any(line.endswith("-10.0 µs [-10.0 µs, -10.0 µs]") for line in phases(compare(base, other)))

@@ -75,11 +75,11 @@ def test_a_comparison_prints_the_verdict_and_the_phases(pair: tuple[str, str]) -
     assert " ".join(verdict.split()) == (
         "slower: cifar on cuda, as-written takes 1.3000 times [1.3000, 1.3000] as long as cifar on cpu, as-written per "
         "step (6 trials). From a cold start, cifar on cpu, as-written is ahead from the first step. Whole training of "
-        "15,630 steps from a cold start: 3 min 43 s for cifar on cuda, as-written, 2 min 39 s for cifar on cpu, "
+        "15,630 steps from a cold start: 3 min 43 s for cifar on cuda, as-written; 2 min 39 s for cifar on cpu, "
         "as-written."
     )
     assert [line.split() for line in phases.splitlines()[1:3]] == [
-        ["import", "2.51", "s", "19.5", "s", "+17.000", "s", "[+17.000,", "+17.000]"],
+        ["import", "2.51", "s", "19.5", "s", "+17.0", "s", "[+17.0", "s,", "+17.0", "s]"],
         ["first", "step", "500", "ms", "500", "ms", "not", "measurable"],
     ]
     assert max(map(len, command.stdout.splitlines())) <= 80
@@ -124,6 +124,19 @@ def test_python_names_the_failure_of_results_that_cannot_be_compared(tmp_path: P
     with pytest.raises(NotComparable) as caught:
         bench.compare([tmp_path])
     assert "the loss is NaN" in caught.value.hint
+
+
+def test_a_result_that_failed_after_some_trials_has_no_verdict(tmp_path: Path) -> None:
+    failure = Failure(kind="memory", message="OOM when allocating")
+    base = saved(tmp_path, [0.02, 0.0201, 0.0199], "20260102T030405000-aaaaaaaa")
+    name = "20260102T030405000-bbbbbbbb"
+    broken = saved(tmp_path, [0.02, 0.0201, 0.0199], name, backend="cuda", status="failed", failure=failure)
+    shown = devbench(base, broken, "--fail-on", "slower")
+    assert shown.exit_code == 1, shown.stderr
+    assert "failed: OOM when allocating." in " ".join(shown.stdout.split())
+    assert "as long as" not in shown.stdout
+    assert "From a cold start" not in shown.stdout
+    assert "failed, so there is no verdict" in " ".join(shown.stderr.split())
 
 
 def folders(tmp_path: Path, wrong: Mapping[str, str]) -> list[str]:

@@ -20,8 +20,9 @@ from bench.analyse.explain.gains import gains
 from bench.analyse.explain.ladder import difference, ladder
 from bench.analyse.explain.units import time_text
 from bench.analyse.verdict import verdict
+from bench.model.causes import BETWEEN_EPOCHS
 from bench.model.device import Device
-from bench.model.explanation import BETWEEN_EPOCHS, Explanation, Fastest, Finding, Gain, ProgramChange
+from bench.model.explanation import Explanation, Fastest, Finding, Gain, ProgramChange
 from bench.model.facts import PY_DATASET, CallbackTime, CallbackTimes, Facts, FitCall, GraphOperations, PipelineStage
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -207,7 +208,7 @@ def test_small_steps_are_found_and_the_finding_names_a_sufficient_batch() -> Non
     (finding,) = fixed_cost(base, larger)
     assert finding.cause == "small steps"
     assert finding.sentence.startswith(
-        "97% of a step does not depend on its batch. This share falls below 10% at batch 9"
+        "97% of a step of the loop step does not depend on its batch. This share falls below 10% at batch 9"
     )
     # It needs batch 9,000, and the largest measured batch is 512.
     assert "larger than any batch that was measured" in finding.sentence
@@ -294,7 +295,8 @@ def test_idle_cpus_are_not_a_cause_where_steps_wait_for_input() -> None:
 
 def test_time_between_epochs_is_a_finding_and_in_the_headline() -> None:
     phases = {"first_step": 0.1, "epoch_end": 0.9, "epoch_start": 0.02}
-    epochs = [sample(n, 0.01, phases=phases, facts={"epoch": {"batches": 8, "remainder": 0}}) for n in (1, 2, 3)]
+    facts: dict[str, Any] = {"epoch": {"batches": 8, "remainder": 0}, "validated_epochs": 0.0}
+    epochs = [sample(n, 0.01, phases=phases, facts=facts) for n in (1, 2, 3)]
     found = {finding.cause: finding for finding in findings([result(samples=epochs)])}
     assert found[BETWEEN_EPOCHS].share == pytest.approx(0.92)
     assert "920 ms pass until those of the next one, as long as 92 steps" in found[BETWEEN_EPOCHS].sentence
@@ -639,7 +641,7 @@ def test_a_step_that_waits_for_its_batch_names_the_slowest_stage_before_another_
     for process in step.samples:
         process.facts, process.phases["input_wait"] = Facts(pipeline=stages), 0.004
     (found,) = [finding for finding in findings([step]) if finding.cause == "slow input"]
-    assert "waits 4 ms for its next batch" in found.sentence
+    assert "waits up to 4 ms for its next batch" in found.sentence
     assert found.sentence.endswith("Slowest stage: map.")
     assert found.what_ifs == ["parallel-map", "cache"]
 

@@ -143,7 +143,7 @@ def test_a_partial_batch_has_a_share_of_all_steps() -> None:
     (partial_batch,) = (finding for finding in findings([base]) if finding.cause == "partial last batch")
     steps = base.projection.steps
     assert partial_batch.share == pytest.approx(0.5 / (0.5 + 0.01 * steps))
-    assert f"of the time of all {steps} steps." in partial_batch.sentence
+    assert f"of the time of all {steps:,} steps." in partial_batch.sentence
 
 
 def test_a_slow_start_has_a_share_of_all_steps() -> None:

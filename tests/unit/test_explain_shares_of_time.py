@@ -15,7 +15,8 @@ from test_analyse_compare import sample
 from bench.analyse.explain import wall_time
 from bench.analyse.explain.findings import findings
 from bench.analyse.explain.growth import trend
-from bench.model.explanation import BETWEEN_EPOCHS, BETWEEN_STEPS, STEPS, Finding, WallTimePart
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS
+from bench.model.explanation import STEPS, Finding, WallTimePart
 from bench.model.facts import (
     Asides,
     CallbackTime,
@@ -281,7 +282,7 @@ def test_steps_that_take_longer_and_longer_are_found_and_noisy_ones_are_not() ->
         return [f for f in findings([result(samples=processes)]) if f.cause == "steps that take longer and longer"]
 
     (finding,) = growth(lambda block: 0.001 + 0.00005 * block)
-    assert "after 1500 steps" in finding.sentence
+    assert "after 1,500 steps" in finding.sentence
     assert finding.share == pytest.approx(0.45, abs=0.1)
     assert not growth(lambda block: 0.001)
     assert not growth(lambda block: 0.001 if block % 2 else 0.002)

@@ -246,7 +246,7 @@ def test_an_explanation_shows_waterfall_findings_what_ifs_roofline_and_trace(ana
     labels = re.findall(r'aria-label="(Waterfall[^"]*)"', analyses)
     assert len(labels) == 1
     assert "input 20%" in labels[0]
-    assert "copies at most" in labels[0] or "copies -1%" in labels[0]
+    assert "copies at most" in labels[0] or "copies −1%" in labels[0]
 
 
 def test_a_sweep_has_a_chart_with_the_crossing_and_a_table(analyses: str) -> None:

@@ -73,3 +73,11 @@ def test_a_chapter_that_is_too_long_keeps_only_its_sentences(tmp_path: Path) -> 
     text = markdown.render(ReportDocument("r", (), (long,)), "1.2.3")
     assert "- **It is long.**" in text
     assert "| " not in text
+
+
+def test_the_totals_of_the_phases_have_the_names_that_the_terminal_uses(tmp_path: Path) -> None:
+    text = rendered(folder(tmp_path, measured("1", [0.02, 0.02])))
+    phases = text[text.index("#### Phases") : text.index("</details>")]
+    assert "| cold start | 4.60" in phases
+    assert "| cold start and warm-up | 4.72" in phases
+    assert "total" not in phases

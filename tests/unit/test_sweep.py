@@ -254,6 +254,36 @@ def test_the_sentence_about_an_axis_of_words_names_the_values_of_each_verdict() 
     )
 
 
+def test_a_verdict_at_one_value_is_not_one_of_all_values() -> None:
+    sweep = sweep_along("batch", {1: (0.01, 0.02), 4: (0.01, 0.01), 8: (0.01, 0.01)}, (1.0, 1.001, 0.999))
+    assert next(summary(sweep)) == (
+        "cuda, as-written is slower than cpu, as-written at batch 1, as fast at batch 4 and 8."
+    )
+
+
+@pytest.mark.parametrize(
+    ("noise", "sentence"),
+    [
+        ([1.0], "Too few trials for a verdict on cuda, as-written against cpu, as-written from batch 1 to 4."),
+        ([1.0, 1.3, 0.7], "It is undecided whether cuda, as-written or cpu, as-written is faster from batch 1 to 4."),
+    ],
+)
+def test_no_verdict_is_not_told_as_no_difference(noise: list[float], sentence: str) -> None:
+    sweep = sweep_along("batch", {1: (0.01, 0.015), 4: (0.01, 0.01)}, noise)
+    assert next(summary(sweep)) == sentence
+
+
+def test_a_curve_with_one_point_has_no_highest_throughput() -> None:
+    sweep = sweep_along("batch", {1: (0.01, 0.02)}, (1.0, 1.001, 0.999))
+    assert list(summary(sweep)) == ["cpu, as-written is faster than cuda, as-written at batch 1."]
+
+
+def test_an_axis_of_numbers_and_null_is_shown_with_its_numbers_first() -> None:
+    sweep = sweep_along("limit", {None: (0.01, 0.02), 8: (0.01, 0.02), "all": (0.01, 0.02)})
+    assert sweep.axes == {"limit": [8, None, "all"]}
+    assert [line.split("  ")[0] for line in text(sweep).splitlines()[2:5]] == ["limit 8", "limit None", "limit all"]
+
+
 def test_running_out_of_memory_is_shown_in_the_table_and_in_a_sentence() -> None:
     points = two_lines(11.0)
     points[-1].failure = Failure(kind="memory", message="OOM when allocating tensor")
@@ -542,3 +572,12 @@ def test_each_case_is_a_curve() -> None:
     ]
     assert {len(curve.points) for curve in sweep.curves} == {2}
     assert "large, cuda, as-written and large, cpu, as-written are equally fast" in " ".join(summary(sweep))
+
+
+def test_a_point_that_was_not_measured_is_not_called_failed() -> None:
+    points = two_lines(11.0)
+    points[-1].samples = []
+    points[-1].summary.step_seconds = None
+    output = text(sweep_of(points, 0.02))
+    assert "not measured" in next(line for line in output.splitlines() if line.startswith("batch 64"))
+    assert "failed" not in output

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bench import whatif
-from bench.analyse.explain import shares, surroundings, utilization
+from bench.analyse.explain import shares, surroundings
+from bench.model.causes import FIRST_STEPS, OF_ALL_TIME, TOO_LITTLE_PARALLELISM
 from bench.model.comparison import Verdict
-from bench.model.explanation import (
-    FIRST_STEPS,
-    MINOR,
-    OF_ALL_TIME,
-    USEFUL_GAIN,
-    CauseKind,
-    Explanation,
-    Finding,
-    Gain,
-    Part,
-    ProgramChange,
-)
-from bench.model.step_parts import StepPart, parts_of
+from bench.model.explanation import MINOR, USEFUL_GAIN, CauseKind, Explanation, Finding, Gain, Part, ProgramChange
+from bench.model.step_parts import StepPart, loop_of, parts_of
 
 UNTRIED = 0.5
 """Weight of a share that no what-if saved, relative to a measured saving. Few changes remove a cause completely."""
@@ -35,6 +27,13 @@ MOST_GAINS = 2
 """Number of measured changes that are named for one cause."""
 
 
+class _Saving(NamedTuple):
+    """A what-if that makes the program faster, with the share of the program's own step that it saves."""
+
+    gain: Gain
+    share: float
+
+
 @dataclass
 class _Cause:
     """A cause of lost time, with the what-ifs that make it smaller."""
@@ -45,12 +44,12 @@ class _Cause:
     share: float | None
     parts: frozenset[StepPart]
     source: Part | Finding | None = None
-    gains: list[Gain] = field(default_factory=list)
+    savings: list[_Saving] = field(default_factory=list)
 
     @property
     def saving(self) -> float:
-        """The largest measured saving, as a share of the time."""
-        return max((gain.saving or 0.0 for gain in self.gains), default=0.0)
+        """The largest measured saving, as a share of the program's own step."""
+        return max((saving.share for saving in self.savings), default=0.0)
 
     def weight(self, steps: float) -> float:
         """Return the weight that causes are sorted by: the measured saving, or half of the share that no what-if saved.
@@ -114,7 +113,7 @@ def _mark_details(explanation: Explanation) -> None:
     computes_most = largest is None or explanation.rest_share.value > largest.share.value
     for finding in explanation.findings:
         finding.detail = finding.share is not None and finding.share < USEFUL_GAIN
-        if finding.cause == utilization.TOO_LITTLE_PARALLELISM:  # steps that wait also leave CPUs idle
+        if finding.cause == TOO_LITTLE_PARALLELISM:  # steps that wait also leave CPUs idle
             finding.detail = finding.detail or finding.share is None or not computes_most
     for finding in explanation.findings:
         if finding.cause == FIRST_STEPS:  # every short training has them
@@ -134,8 +133,8 @@ def _causes(explanation: Explanation) -> list[_Cause]:
     for part in _large_parts(explanation):
         if found and len(part.step_parts) > MOST_STEP_PARTS:  # it says less than the other causes
             continue
-        shares = [cause.share or 0.0 for cause in found if cause.parts & part.step_parts]
-        if max(shares, default=0.0) < part.share.value / 2:
+        explained = [cause.share or 0.0 for cause in found if cause.parts & part.step_parts]
+        if max(explained, default=0.0) < part.share.value / 2:
             sentence = f"{part.share.value:.0%} of the step is {part.name}: {part.what}."
             causes.append(_Cause("part", part.name, sentence, part.share.value, part.step_parts, part))
     for gain in explanation.gains:
@@ -147,7 +146,7 @@ def _causes(explanation: Explanation) -> list[_Cause]:
 def _cause(finding: Finding) -> _Cause:
     """Return a finding as a cause, with its share. A share by samples of the stack is in the program's own loop."""
     sentence, share = f"{_capital(finding.cause)}: {finding.sentence}", finding.share
-    if share is not None and f"{share:.0%}" not in sentence:
+    if share is not None and not re.search(rf"(?<!\d){share:.0%}", sentence):
         amount = f"about {share:.0%}" if finding.estimated else f"at most {share:.0%}"
         sentence += f" That takes {amount} of the step."
     sampled: list[StepPart] = ["own loop"] if finding.estimated else []
@@ -155,8 +154,12 @@ def _cause(finding: Finding) -> _Cause:
 
 
 def _assign(gain: Gain, causes: list[_Cause], explanation: Explanation) -> None:
-    """Add a gain to the largest cause that its what-if acts on. Of several values of a what-if, the best counts."""
-    acts_on, saving = whatif.acts_on(gain.name), gain.saving or 0.0
+    """Add a gain to the largest cause that its what-if acts on. Of several values of a what-if, the best counts.
+
+    A what-if does not act on parts of the step that the loop in which it was tried lacks.
+    """
+    saving = shares.saved_share(explanation.parts, gain)
+    acts_on = whatif.acts_on(gain.name) & parts_of(loop_of(gain.loop or explanation.own_loop))
     fitting = [cause for cause in causes if cause.parts & acts_on and (cause.share is None or cause.share > saving / 2)]
     tested = [cause for cause in causes if not cause.parts and cause.source and gain.name in cause.source.what_ifs]
     if tested:
@@ -164,23 +167,23 @@ def _assign(gain: Gain, causes: list[_Cause], explanation: Explanation) -> None:
     elif fitting:
         cause = max(fitting, key=lambda cause: cause.share or 0.0)
     else:
-        cause = _new_cause(gain, acts_on, explanation)
+        cause = _new_cause(gain, saving, acts_on, explanation)
         causes.append(cause)
-    if gain.name not in {other.name for other in cause.gains}:
-        cause.gains.append(gain)
+    if gain.name not in {other.gain.name for other in cause.savings}:
+        cause.savings.append(_Saving(gain, saving))
 
 
-def _new_cause(gain: Gain, acts_on: frozenset[StepPart], explanation: Explanation) -> _Cause:
+def _new_cause(gain: Gain, saving: float, acts_on: frozenset[StepPart], explanation: Explanation) -> _Cause:
     """Return the cause of a gain that fits no other cause: computing, or the cause that its what-if names."""
     rest, share = parts_of(explanation.lowest_loop), min(1.0, explanation.rest_share.value)
-    if rest == parts_of("fused") and acts_on & rest and share > (gain.saving or 0.0) / 2:
+    if rest == parts_of("fused") and acts_on & rest and share > saving / 2:
         return _Cause("computing", "computing", f"Computing takes {share:.0%} of the step.", share, rest)
     return _Cause("what-if", gain.name, f"{_capital(gain.cause or gain.what_if)}.", None, frozenset())
 
 
 def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
     """Return what to change about a cause. If one measured change removes half of it, only that one is named."""
-    helpful = sorted(cause.gains, key=lambda gain: -(gain.saving or 0.0))
+    helpful = [saving.gain for saving in sorted(cause.savings, key=lambda saving: -saving.share)]
     if helpful and cause.saving >= (cause.share or 0.0) / 2:
         helpful, fix = helpful[:1], ""
     else:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.analyse.explain.lines import named_lines
-from bench.analyse.explain.own_time import NEW_DATASET, keras_calls, share_of, whole_data_calls
-from bench.analyse.samples import merged_facts, process_values, usable_samples
+from bench.analyse.explain.own_time import keras_calls, share_of, whole_data_calls
+from bench.analyse.samples import mean_step, median_step, merged_facts, process_values, usable_samples
 from bench.backends import capabilities
+from bench.model.causes import EAGER, FLOAT64, NEW_DATASET, ON_HOST, PYTHON_IN_GRAPH, READS, RETRACING
 from bench.model.explanation import Finding
 from bench.model.facts import WHOLE_DATA_CALLS, Facts, Retraced
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 from bench.whatif import single_use_tapes
 
 Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
@@ -32,10 +33,10 @@ def host_reads(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if Python reads numbers back after each step."""
     reads = merged_facts(samples).host_reads
     if reads and reads.per_step >= 0.5:
-        count = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
+        numbers = f"{reads.per_step:.3g} number{'' if reads.per_step == 1 else 's'}"
         yield Finding(
-            cause="per-step synchronization",
-            sentence=f"Python reads {count} back after each step{named_lines(base, reads.lines, reads.elsewhere)}.",
+            cause=READS,
+            sentence=f"Python reads {numbers} back after each step{named_lines(base, reads.lines, reads.elsewhere)}.",
             evidence="calls of .numpy(), float() and similar, counted in a few steps",
             fix=f"{READ_LESS[_trains(base, samples)]} Each read waits for the device.",
             share=share_of(samples, "read"),
@@ -55,7 +56,7 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     eager = merged_facts(samples).eager
     if any(sample.facts.functions_eager for sample in samples):
         yield Finding(
-            cause="eager execution",
+            cause=EAGER,
             sentence="The operations of a step run one by one from Python, because each tf.function runs eagerly.",
             evidence="tf.config.functions_run_eagerly() is true",
             fix="Remove tf.config.run_functions_eagerly(True). It is only for debugging.",
@@ -65,7 +66,7 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
     elif eager and eager.per_step >= 3:
         names, wrapped = ", ".join(eager.operations), merged_facts(samples).eager_step is not None
         yield Finding(
-            cause="eager execution",
+            cause=EAGER,
             sentence=f"{eager.per_step:.0f} operations per step run one by one from Python"
             f"{named_lines(base, eager.lines, eager.elsewhere)}: {names}.",
             evidence="operations counted in a few steps",
@@ -76,7 +77,7 @@ def eager_execution(base: Result, samples: list[ProcessSample]) -> Iterator[Find
         )
     elif any(sample.facts.run_eagerly for sample in samples):
         yield Finding(
-            cause="eager execution",
+            cause=EAGER,
             sentence="The operations of a step run one by one from Python, not as a graph.",
             evidence="the model's run_eagerly is on",
             what_ifs=["graph"],
@@ -128,12 +129,12 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if found is None:
         return
     often, steps, runs = found
-    evidence = f"traces counted in {runs} run{'' if runs == 1 else 's'} of the program"
+    evidence = f"traces counted in {count(runs, 'run')} of the program"
     calls = [traced for traced in often if traced.is_call]
     if calls:
         names, lines = dict.fromkeys(call.function for call in calls), _lines_of(base, calls)
         named = " and ".join("iterating" if name == ITERATES else name for name in names)
-        count = sum(call.count for call in calls)
+        traces = sum(call.count for call in calls)
         verb = "makes" if len(names) == 1 else "make"
         rebuilds = all(call.of_pipeline for call in calls)
         trains = any(_is_training(call, samples) for call in calls)
@@ -141,8 +142,8 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         if whole and whole_data_calls(samples):  # `keras_calls` names them, with their share
             return
         yield Finding(
-            cause=NEW_DATASET if whole else "retracing",
-            sentence=f"{named}{lines} {verb} TensorFlow trace {count} new graphs in {steps} steps"
+            cause=NEW_DATASET if whole else RETRACING,
+            sentence=f"{named}{lines} {verb} TensorFlow trace {count(traces, 'new graph')} in {count(steps, 'step')}"
             + (", because each call builds a new dataset." if whole else f"{BUILT_AGAIN if rebuilds else ''}."),
             evidence=evidence,
             fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
@@ -161,9 +162,9 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     most = often[0]
     yield Finding(
-        cause="retracing",
+        cause=RETRACING,
         sentence=f"TensorFlow traced {most.function} ({Path(most.file).name} line {most.line}) into a new graph "
-        f"{most.count} times in {steps} steps.",
+        f"{count(most.count, 'time')} in {count(steps, 'step')}.",
         evidence=evidence,
         fix="Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. Keep shapes fixed.",
         share=_trace_share(base, samples),
@@ -186,10 +187,10 @@ def _trace_share(base: Result, samples: Sequence[ProcessSample]) -> float | None
     if share is not None:
         return share
     facts = next((s.facts for s in samples if s.facts.trace_seconds is not None), Facts())
-    steps, values = facts.steps_issued or facts.steps_run, process_values(base).values()
-    if facts.trace_seconds is None or not steps or not values:
+    steps = facts.steps_issued or facts.steps_run
+    if facts.trace_seconds is None or not steps or not process_values(base):
         return None
-    return min(1.0, facts.trace_seconds / steps / statistics.median(values))
+    return min(1.0, facts.trace_seconds / steps / median_step(base, mean_step))
 
 
 def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -199,17 +200,16 @@ def float64(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     if double.operations:
         yield Finding(
-            cause="float64",
-            sentence=f"{double.operations} operations of the step compute in float64"
-            f"{named_lines(base, double.lines, double.elsewhere)}.",
+            cause=FLOAT64,
+            sentence=f"{_computing(double.operations)} in float64{named_lines(base, double.lines, double.elsewhere)}.",
             evidence="dtypes in the traced graphs",
             fix="Convert the data to float32 once. float32 is twice as fast on a CPU and up to 64 times on a GPU.",
         )
     elif double.arguments:
         yield Finding(
-            cause="float64",
+            cause=FLOAT64,
             sentence="Batches arrive as float64 and are converted in each step.",
-            evidence=f"{double.arguments} float64 arguments in the traced graphs",
+            evidence=f"{count(double.arguments, 'float64 argument')} in the traced graphs",
             fix='Convert the data once: rows.astype("float32").',
         )
 
@@ -220,11 +220,16 @@ def int32(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if integers and integers.operations and capabilities(base.spec.backend).gpu:
         yield Finding(
             cause=ON_HOST,
-            sentence=f"{integers.operations} operations of the step compute in int32, which TensorFlow does on the host"
+            sentence=f"{_computing(integers.operations)} in int32, which TensorFlow does on the host"
             f"{named_lines(base, integers.lines, integers.elsewhere)}.",
             evidence="dtypes and shapes in the traced graphs; TensorFlow keeps int32 in host memory",
             fix="Compute in float32 or int64, or move the computation from the step into the input pipeline.",
         )
+
+
+def _computing(operations: int) -> str:
+    """Return the beginning of a sentence about operations that compute in some dtype."""
+    return f"{count(operations, 'operation')} of the step {'computes' if operations == 1 else 'compute'}"
 
 
 def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
@@ -254,9 +259,6 @@ def host_operations(base: Result, samples: list[ProcessSample]) -> Iterator[Find
             "out of the step.",
         )
 
-
-PYTHON_IN_GRAPH = "Python inside the graph"
-ON_HOST = "operations on the host"
 
 ITERATES = "__iter__"
 """What a loop over a dataset calls first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.analyse.explain.units import time_text
-from bench.analyse.samples import median_step, merged_facts
+from bench.analyse.samples import mean_step, median_step, merged_facts
 from bench.model.facts import CallbackTime
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -39,12 +39,20 @@ def epoch_end_fix(samples: Sequence[ProcessSample], validation: float) -> str:
 
 
 def step_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:
-    """Return the share of the step that callbacks take. None if they were not timed."""
+    """Return the share of the mean step that callbacks take. None if they were not timed.
+
+    They were timed over all steps, and may do most of their work in a few.
+    """
     times = merged_facts(samples).callback_times
     if times is None:
         return None
-    step = median_step(base)
+    step = median_step(base, mean_step)
     return min(1.0, sum(callback.step_seconds for callback in times.callbacks) / step)
+
+
+def rare_share(base: Result) -> float:
+    """Return the share of the mean step that rare slow steps add to the typical step. Differences cannot show it."""
+    return max(0.0, 1 - median_step(base) / median_step(base, mean_step))
 
 
 def in_steps(samples: Sequence[ProcessSample]) -> tuple[list[str], list[CallbackTime]]:

@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 from bench.analyse import prior
-from bench.analyse.samples import process_blocks
+from bench.analyse.samples import merged_facts, process_blocks, usable_samples
+from bench.analyse.training_time import lacks_validation
 from bench.analyse.warnings import DISTURBANCES
 from bench.model.result import Result, ResultWarning
 
@@ -36,7 +37,18 @@ def caveats(levels: Sequence[Result]) -> list[str]:
         for warning in disturbances.values():
             del loops[_text(warning)]
     others = [text if len(of) == len(levels) else f"{', '.join(of)}: {text}" for text, of in loops.items()]
+    if cut_off := [level.spec.loop for level in levels if _is_cut_off(level)]:
+        others.append(f"The diagnosis was cut off in: {', '.join(cut_off)}. Causes or their shares may be missing.")
+    if lacks_validation(usable_samples(levels[0])):
+        others.append("The validation of fit was not timed. The time between epochs and of the training lacks it.")
     return [noise, *others] if noise else others
+
+
+def _is_cut_off(level: Result) -> bool:
+    """Return whether a process was interrupted after its steps were timed, and no other one was inspected."""
+    timed = [sample for sample in level.samples if any(series.blocks for series in sample.series)]
+    interrupted = any(sample.failure is not None and sample.failure.kind == "interrupted" for sample in timed)
+    return interrupted and merged_facts(usable_samples(level)).retraced is None
 
 
 def _text(warning: ResultWarning) -> str:

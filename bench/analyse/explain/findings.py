@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from bench import whatif
 from bench.analyse.explain import (
     antipatterns,
     callbacks,
@@ -16,15 +17,29 @@ from bench.analyse.explain import (
     shares,
     utilization,
 )
+from bench.analyse.explain.units import all_steps
 from bench.analyse.samples import (
     cold_starts,
+    mean_step,
     median_step,
     merged_facts,
     usable_samples,
 )
-from bench.model.explanation import FIRST_STEPS, Finding, Part
+from bench.model.causes import (
+    ARGUMENTS,
+    CALLBACKS,
+    FIRST_STEPS,
+    KERAS,
+    NEW_DATASET,
+    PYTHON_IN_GRAPH,
+    SHUFFLING,
+    TOO_LITTLE_PARALLELISM,
+)
+from bench.model.explanation import Finding, Part
+from bench.model.facts import FitCall
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 
 FIT_MIN_SHARE = 0.02
 """Smallest share of a step for which a call of `fit` is a finding."""
@@ -61,14 +76,14 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         inputs = [pipeline.with_stages(base, samples, finding) for finding in own_time.slow_input(base, samples)]
     inputs = inputs or [*pipeline.slow_input(levels, parts)]
     if inputs and pipeline.calls_python(base):  # the input's own finding says so
-        base_findings = [f for f in base_findings if f.cause != antipatterns.PYTHON_IN_GRAPH]
+        base_findings = [f for f in base_findings if f.cause != PYTHON_IN_GRAPH]
     inputs = inputs or [*pipeline.waiting(base, samples)]
     called = {name for callback in callbacks.in_steps(samples)[1] for name in callback.calls}
     if called:  # the callback's own finding says so
-        base_findings = [f for f in base_findings if f.cause != own_time.NEW_DATASET]
+        base_findings = [f for f in base_findings if f.cause != NEW_DATASET]
     if sum(finding.share or 0.0 for finding in inputs) > utilization.MOSTLY_INPUT or antipatterns.retraced(samples):
         # CPUs are idle because they wait for input, or for Python that traces.
-        base_findings = [f for f in base_findings if f.cause != utilization.TOO_LITTLE_PARALLELISM]
+        base_findings = [f for f in base_findings if f.cause != TOO_LITTLE_PARALLELISM]
     return [
         *outside_steps.epoch_ends(samples),
         *outside_steps.between_steps(base, samples),
@@ -90,25 +105,12 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
     own, bare = costs.get(("as-written", "fit")), costs.get(("fit", "step"))
     timed = callbacks.step_share(base, samples) or 0.0
     if (own and (call.callbacks or call.prints)) or timed > FIT_MIN_SHARE:
-        names = ", ".join(call.callbacks) or "none"
-        described, largest = callbacks.in_steps(samples)
-        evidence = "as-written minus fit; " if own else ""
-        calls_model = any(callback.calls for callback in largest)
-        fix = "Pass validation_data to fit, or evaluate in on_epoch_end." if calls_model else ""
-        yield Finding(
-            cause="callbacks and logging",
-            sentence=f"Callbacks and output that the program passes to fit take {own or timed:.0%} of the step."
-            + (f" Time per step: {', '.join(described)}." if described else ""),
-            evidence=f"{evidence}callbacks: {names}; verbose: {call.verbose}",
-            fix=fix,
-            what_ifs=["without-callbacks"],
-            parts=["own loop"],
-            share=own or timed,
-        )
+        most = next((p.at_most for p in parts if p.upper == "as-written" and p.at_most is not None), 1.0)
+        yield _callbacks(base, samples, call, own or 0.0, timed, most)
     elif own:
         if call.shuffles and not call.options:
             yield Finding(
-                cause="shuffling in fit",
+                cause=SHUFFLING,
                 sentence=f"Shuffling in fit takes {own:.0%} of the step.",
                 evidence="as-written minus fit, which does not shuffle; nothing else differs: the program has no "
                 "callbacks and no output",
@@ -121,7 +123,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
             program = "script" if base.recognition else "workload"
             fix = "Return the same input from `data`, so that the ladder can divide its time."
             yield Finding(
-                cause="arguments of fit",
+                cause=ARGUMENTS,
                 sentence=f"The input and the arguments that the program passes to fit take {own:.0%} of the step.",
                 evidence=f"as-written minus fit, which gets the {program}'s data alone; {differing}",
                 fix="" if base.recognition else fix,
@@ -131,7 +133,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
     # If the model runs eagerly, fit minus step is the cost of eager execution.
     if bare and not any(s.facts.run_eagerly for s in samples):
         yield Finding(
-            cause="Keras overhead",
+            cause=KERAS,
             sentence=f"The work of fit around the train step takes {bare:.0%} of the step.",
             evidence="fit minus step, which calls the model's train_step",
             what_ifs=["steps-per-execution"],
@@ -140,9 +142,44 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
         )
 
 
+def _callbacks(
+    base: Result, samples: list[ProcessSample], call: FitCall, own: float, timed: float, most: float
+) -> Finding:
+    """Return what callbacks and output cost.
+
+    Args:
+        base: the program as written.
+        samples: its usable processes.
+        call: its call of `fit`.
+        own: the share of the typical step that the program's own call of `fit` takes beyond a bare one. 0 if unknown.
+        timed: the share of the mean step that callbacks take, by the time of each call.
+        most: the largest share of the typical step that they can take.
+    """
+    names = ", ".join(call.callbacks) or "none"
+    described, largest = callbacks.in_steps(samples)
+    rare = callbacks.rare_share(base)
+    # Neither the ladder nor a what-if shows work in a few long steps, because both compare typical steps.
+    is_rare = rare > timed / 2 and (most < timed / 2 or timed > 1 - rare)
+    share = min(timed, rare) if is_rare else own or timed
+    calls_model = any(callback.calls for callback in largest)
+    fix = "Pass validation_data to fit, or evaluate in on_epoch_end." if calls_model else ""
+    return Finding(
+        cause=CALLBACKS,
+        sentence=f"Callbacks and output that the program passes to fit take {share:.0%} of the "
+        + ("mean step, most of it in a few long steps." if is_rare else "step.")
+        + (f" Mean time per step: {', '.join(described)}." if described else ""),
+        evidence=f"{'as-written minus fit; ' if own and not is_rare else ''}callbacks: {names}; "
+        f"verbose: {call.verbose}",
+        fix=fix or (whatif.advice("without-callbacks") if is_rare else ""),
+        what_ifs=[] if is_rare else ["without-callbacks"],
+        parts=["own loop"],
+        share=share,
+    )
+
+
 def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if tracing and the first step take much of a short training."""
-    step = median_step(base)
+    step = median_step(base, mean_step)
     starts = cold_starts(samples) or samples
     first = statistics.median(s.phases.get("first_step", 0.0) + s.phases.get("trace", 0.0) for s in starts)
     total = base.projection.steps if base.projection else None
@@ -150,8 +187,8 @@ def _first_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding
         share = max(0.0, first - step) / (first + (total - 1) * step)
         yield Finding(
             cause=FIRST_STEPS,
-            sentence=f"Tracing and the first step take {first:.2f} s, as long as {first / step:.0f} steps. That is "
-            f"{share:.0%} of the time of all {total} steps.",
+            sentence=f"Tracing and the first step take {first:.2f} s, as long as {count(round(first / step), 'step')}. "
+            f"That is {share:.0%} of the time of {all_steps(total)}.",
             evidence="phases trace and first_step",
             fix="Train for longer, or time the first step separately.",
             share=share,

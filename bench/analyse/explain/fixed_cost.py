@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from bench.analyse import stats
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import faster_half, merged_facts, process_values
+from bench.model.causes import SMALL_STEPS
 from bench.model.explanation import Finding
 from bench.model.result import Result
 
@@ -20,7 +21,8 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
 
     In each trial, a line is fitted to the seconds per step over the batch. It is the least-squares line of the relative
     errors, because the error of a step time grows with the step. The fixed cost is the value of the line at batch 0.
-    The finding names the batch from which the fixed cost is less than a tenth of the step.
+    The finding names the batch from which the fixed cost is less than a tenth of the step. Its share is of the base,
+    which may be a lower loop of the program (`bench.analyse.explain.shares`).
 
     Args:
         base: the program without any what-if.
@@ -43,11 +45,12 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
     end = stats.interval([(1 - MIN_SHARE) / MIN_SHARE * fixed / slope for fixed, slope in lines])
     fixed, slope = (math.exp(sum(math.log(v) for v in values) / len(values)) for values in zip(*lines, strict=True))
     low, high = (end.value if v is None else v for v in (end.low, end.high))
+    of_loop = "" if base.spec.loop == "as-written" else f" of the loop {base.spec.loop}"
     extrapolated = ", which is larger than any batch that was measured" if end.value > max(sizes) else ""
     yield Finding(
-        cause="small steps",
-        sentence=f"{share.value:.0%} of a step does not depend on its batch. This share falls below {MIN_SHARE:.0%} at "
-        f"batch {end.value:.0f} [{low:.0f}, {high:.0f}]{extrapolated}.",
+        cause=SMALL_STEPS,
+        sentence=f"{share.value:.0%} of a step{of_loop} does not depend on its batch. This share falls below "
+        f"{MIN_SHARE:.0%} at batch {end.value:.0f} [{low:.0f}, {high:.0f}]{extrapolated}.",
         evidence=f"a step takes {time_text(fixed)} and {time_text(slope)} per example, fitted to the batches "
         f"{', '.join(f'{size:g}' for size in sizes)}",
         what_ifs=["batch", "steps-per-execution"],

@@ -9,9 +9,11 @@ from itertools import combinations
 
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import main_series, process_blocks
+from bench.model.causes import GROWING
 from bench.model.explanation import Finding
 from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample
+from bench.model.words import count
 
 SLOW_BLOCKS = 2
 """Blocks at the start of a warm-up that are left out. They are slow, so they would hide growth."""
@@ -54,10 +56,10 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
     first, last = _thirds(times[longest])
     steps = sum(block.steps for block in processes[longest])
     yield Finding(
-        cause="steps that take longer and longer",
-        sentence=f"A step takes {time_text(first)}{what} at first and {time_text(last)} after {steps} steps.",
-        evidence=f"first and last third of the blocks, in each of {len(processes)} "
-        f"process{'' if len(processes) == 1 else 'es'}. The projection assumes that steps stay as long as they were",
+        cause=GROWING,
+        sentence=f"A step takes {time_text(first)}{what} at first and {time_text(last)} after {count(steps, 'step')}.",
+        evidence=f"first and last third of the blocks, in each of {count(len(processes), 'process', 'processes')}. "
+        "The projection assumes that steps stay as long as they were",
         fix="Look for what grows with each step: a list or history that is read again, a graph that gets new "
         "operations, or tensors that are kept.",
         share=(last - first) / last,

@@ -13,8 +13,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bench.analyse import prior, stats
+from bench.analyse.explain.pipeline import fitting_what_ifs, has_no_pipeline
 from bench.analyse.samples import faster_half, merged_facts, process_blocks, typical_ratio
 from bench.analyse.stats import Contrast
+from bench.model.causes import EAGER
 from bench.model.explanation import Part
 from bench.model.interval import Interval
 from bench.model.result import Result
@@ -33,6 +35,7 @@ class LevelDifference(NamedTuple):
 
 
 _OWN_LOOP = "Call only one tf.function in the loop. Convert the data once, before the loop. Read results back rarely."
+_PIPELINE = "Pass a tf.data pipeline that ends with prefetch(tf.data.AUTOTUNE) to fit."
 _PREPARE = ("parallel-map", "prefetch", "cache")
 _STEPS_PER_CALL = ("steps-per-execution",)
 
@@ -102,7 +105,7 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
     pair = upper.spec.loop, lower.spec.loop
     if merged_facts(upper.samples).run_eagerly and not merged_facts(lower.samples).run_eagerly:
         what = f"running operations one by one from Python, where {lower.spec.loop} runs a graph"
-        return LevelDifference("eager execution", what, "", what_ifs=("graph",))
+        return LevelDifference(EAGER, what, "", what_ifs=("graph",))
     if (
         upper.spec.loop == "as-written"
         and merged_facts(upper.samples).fit is not None
@@ -111,6 +114,9 @@ def difference(upper: Result, lower: Result) -> LevelDifference:
         below = DIFFERENCES["fit", pair[1]]  # the program has no loop of its own, but calls `fit`
         what_ifs = ("without-callbacks", *below.what_ifs)
         return below._replace(what=f"{below.what}, with its callbacks", what_ifs=what_ifs)
+    if pair == ("as-written", "fit") and _has_own_loop(upper):
+        what = "Python, conversions and reads between steps, less the work of fit"
+        return DIFFERENCES["as-written", "step"]._replace(what=what)
     if pair in DIFFERENCES:
         return DIFFERENCES[pair]
     loops = LOOPS[LOOPS.index(pair[0]) : LOOPS.index(pair[1]) + 1]
@@ -154,6 +160,11 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     ratios = [[math.exp(typical_ratio(blocks[0][t], b[t])) for t in trials] for b in blocks]  # level over whole step
     by_level = [[b[trial] for trial in trials] for b in blocks]
     confidence = simultaneous_confidence(len(levels) - 1)
+    facts = merged_facts([sample for level in levels for sample in level.samples])
+    unfit = {*_PREPARE} - fitting_what_ifs(facts)
+    unfit |= set() if _is_fit(levels[0]) else {*_STEPS_PER_CALL}
+    unfit |= {"without-callbacks"} if facts.fit and not (facts.fit.callbacks or facts.fit.prints) else set()
+    input_fix = _PIPELINE if has_no_pipeline(facts) else ""
     parts = []
     for index, ((upper, above), (lower, below)) in enumerate(pairwise(zip(levels, ratios, strict=True))):
         shares = [a - b for a, b in zip(above, below, strict=True)]
@@ -161,7 +172,8 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
         share = Contrast.paired([0.0] * len(shares), shares, usual).interval(confidence)
         measurable = not share.may_be_zero
         level_difference = difference(upper, lower)
-        what_ifs = [name for name in level_difference.what_ifs if name not in _STEPS_PER_CALL or _is_fit(levels[0])]
+        what_ifs = [name for name in level_difference.what_ifs if name not in unfit]
+        needs_pipeline = input_fix if level_difference.includes_input else ""
         is_large = measurable and share.value > FIX_MIN_SHARE
         parts.append(
             Part(
@@ -173,11 +185,17 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
                 share=share,
                 measurable=measurable,
                 includes_input=level_difference.includes_input,
-                fix=level_difference.fix if is_large else "",
+                fix=f"{level_difference.fix} {needs_pipeline}".strip() if is_large else "",
                 what_ifs=what_ifs if is_large else [],
             )
         )
     return parts, _rest(by_level, ratios[-1]), len(trials)
+
+
+def _has_own_loop(program: Result) -> bool:
+    """Return whether the steps of a program were inspected and run in a loop of its own, not in `fit`."""
+    facts = merged_facts(program.samples)
+    return facts.fit is None and facts.retraced is not None
 
 
 def _is_fit(program: Result) -> bool:

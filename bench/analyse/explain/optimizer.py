@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import median_step, merged_facts
+from bench.model.causes import EMBEDDINGS, METRICS, OPTIMIZER
 from bench.model.explanation import Finding
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
@@ -31,8 +32,9 @@ def metrics(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     if share <= MIN_SHARE:
         return
     yield Finding(
-        cause="metrics in each step",
-        sentence=f"The metrics of the model take {share:.0%} of the step: {', '.join(measured.names)}.",
+        cause=METRICS,
+        sentence=f"The metrics of the model take {share:.0%} of the step"
+        + (f": {', '.join(measured.names)}." if measured.names else "."),
         evidence=f"metrics updated alone with one batch: {time_text(measured.seconds)}",
         what_ifs=["without-metrics"],
         share=share,
@@ -52,7 +54,7 @@ def optimizer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     evidence = f"gradients of one batch applied alone: {time_text(measured.seconds)}"
     if measured.rows and measured.rows_read < MOST_READ * measured.rows:
         yield Finding(
-            cause="optimizer that rewrites whole embeddings",
+            cause=EMBEDDINGS,
             sentence=f"{measured.name} rewrites all {measured.rows:,} rows of the embeddings in each step, although a "
             f"batch reads {measured.rows_read:,}. {takes}",
             evidence=evidence,
@@ -63,7 +65,7 @@ def optimizer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         )
     else:
         yield Finding(
-            cause="optimizer",
+            cause=OPTIMIZER,
             sentence=f"{measured.name} updates the weights in each step. {takes}",
             evidence=evidence,
             fix="Use a larger batch, so that there are fewer updates per example. Adapt the learning rate.",

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from bench.analyse.explain.lines import named_lines
 from bench.analyse.samples import merged_facts
+from bench.model.causes import BUILDING, NEW_DATASET, PYTHON, SLOW_INPUT
 from bench.model.explanation import Finding, OwnStepPart
 from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 
 MIN_SHARE = 0.05
 """Smallest share of a step for which a call is a finding."""
@@ -19,9 +21,6 @@ MOST_LINES = 3
 
 LARGE = 0.2
 """A line is named if it takes at least this share of what the largest line of its kind takes."""
-
-NEW_DATASET = "a new dataset for each call"
-PYTHON = "Python between calls of TensorFlow"
 
 
 def share_of(samples: Sequence[ProcessSample], *kinds: CallKind) -> float | None:
@@ -73,7 +72,7 @@ def building(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         base,
         samples,
         "building",
-        cause="objects built in the loop",
+        cause=BUILDING,
         subject="Building layers, models, optimizers or functions",
         evidence="constructors of Keras, and tf.function",
         fix="Build them once, before the loop.",
@@ -86,7 +85,7 @@ def slow_input(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         base,
         samples,
         "input",
-        cause="slow input",
+        cause=SLOW_INPUT,
         subject="Getting the next batch",
         evidence="lines that read from an iterator",
         fix="Let tf.data prepare batches in the background: map with num_parallel_calls=tf.data.AUTOTUNE, and "
@@ -154,4 +153,4 @@ def _of_kind(samples: Sequence[ProcessSample], kind: CallKind) -> list[OwnTimePa
 
 def _evidence(samples: Sequence[ProcessSample], what: str) -> str:
     own_time = merged_facts(samples).own_time
-    return f"samples of the stack in {own_time.steps} steps; {what}" if own_time is not None else what
+    return f"samples of the stack in {count(own_time.steps, 'step')}; {what}" if own_time is not None else what

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.analyse.epoch_waits import steps_per_epoch
-from bench.analyse.explain.units import time_text
-from bench.analyse.samples import median_step, merged_facts, usable_samples
-from bench.model.explanation import FILLING, PARTIAL_BATCH, Finding, Part
-from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, PipelineStage
+from bench.analyse.explain.units import all_steps, time_text
+from bench.analyse.samples import mean_step, median_step, merged_facts, usable_samples
+from bench.model.causes import FILLING, PARTIAL_BATCH, SLOW_INPUT
+from bench.model.explanation import Finding, Part
+from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, Facts, PipelineStage
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 
 INPUT_MIN_SHARE = 0.05
 """Smallest share of a step for which the input is a finding."""
@@ -27,10 +29,15 @@ SERIAL_MIN_SHARE = 0.2
 SHORTEST_WAIT = 0.001
 """Seconds below which a wait is mostly the call that gets the batch: a cost of small steps, not of their input."""
 
-SLOW_INPUT = "slow input"
 
 BUFFER = "prefetch"
 """A stage that does no work of its own. On a busy machine, it may seem slow."""
+
+CACHE = "cache"
+"""A stage that keeps what it has delivered, so that later epochs do not prepare it again."""
+
+FILLED = 0.5
+"""A cache holds all batches if it delivers one in less than this share of the time of the stages before it."""
 
 LONG_STEPS = 10
 """A cost that occurs once per epoch is a finding if it takes as long as this many steps."""
@@ -43,8 +50,8 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
     batch give another one. The smaller bound counts.
     """
     slow = [part for part in parts if part.measurable and part.share.value > INPUT_MIN_SHARE and part.includes_input]
-    stages = merged_facts([sample for level in levels for sample in usable_samples(level)]).pipeline
-    times = _stage_times(stages or [])
+    stages = merged_facts([sample for level in levels for sample in usable_samples(level)]).pipeline or []
+    times = _stage_times(stages)
     if not slow or not times:
         return
     share, most = sum(part.share.value for part in slow), ""
@@ -52,21 +59,22 @@ def slow_input(levels: list[Result], parts: Sequence[Part]) -> Iterator[Finding]
         seconds = [sum(time.seconds for time in times), *_waits(usable_samples(levels[0]))]
         share, most = min((share, most), (max(seconds) / median_step(levels[0]), "at most "))
     if share > INPUT_MIN_SHARE:
-        yield _of_stages(f"Input takes {most}{share:.0%} of the step.", share, times, calls_python(levels[0]))
+        yield _of_stages(f"Input takes {most}{share:.0%} of the step.", share, stages, calls_python(levels[0]))
 
 
-def _of_stages(sentence: str, share: float, times: Sequence[_StageTime], python: bool) -> Finding:
+def _of_stages(sentence: str, share: float, stages: Sequence[PipelineStage], python: bool) -> Finding:
     """Return a finding that names the slowest stage.
 
     Args:
         sentence: what the input costs.
         share: of the step.
-        times: the time of each stage.
+        stages: of the pipeline. At least one was timed.
         python: whether the pipeline calls Python.
     """
-    slowest = max([time for time in times if time.name != BUFFER] or times, key=lambda time: time.seconds)
+    times, cached = _stage_times(stages), caches(stages)
+    slowest = max([time for time in times if time.name not in (BUFFER, CACHE)] or times, key=lambda time: time.seconds)
     sentence += f" Slowest stage: {slowest.name}."
-    fix, what_ifs = "Move the work of this stage from the host into the model, as a layer.", ["cache"]
+    fix, what_ifs = "Move the work of this stage from the host into the model, as a layer.", [] if cached else ["cache"]
     if slowest.stage == PY_DATASET:
         sentence += " Python prepares one batch at a time."
         fix = (
@@ -83,7 +91,7 @@ def _of_stages(sentence: str, share: float, times: Sequence[_StageTime], python:
         sentence += " The pipeline calls Python, which runs one call at a time."
         fix = "Write the function in TensorFlow operations, or call batch before map, so that one call handles a batch."
     elif slowest.stage == SEQUENTIAL_MAP:
-        fix, what_ifs = "", ["parallel-map", "cache"]
+        fix, what_ifs = "", ["parallel-map", *what_ifs]
     return Finding(
         cause=SLOW_INPUT,
         sentence=sentence,
@@ -120,23 +128,29 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     ) > WAIT_MIN_SHARE * step:
         share = min(1.0, seconds / step)
         sentence = f"Python takes {time_text(seconds)} to prepare a batch, as long as {share:.0%} of a step."
-        yield _of_stages(sentence, share, _stage_times(stages), python=True)
+        waits = _waits(samples)
+        if waits and statistics.median(waits) < seconds / 2:  # other threads or processes prepare batches in advance
+            share = min(share, statistics.median(waits) / step)
+            sentence += (
+                f" A step waits for at most {share:.0%} of its time, because workers prepare batches in advance."
+            )
+        if share > INPUT_MIN_SHARE:
+            yield _of_stages(sentence, share, stages, python=True)
         return
     seconds = batch_seconds(samples)
     if stages and not prefetches(stages) and seconds > max(SERIAL_MIN_SHARE * step, SHORTEST_WAIT):
         share = min(1.0, seconds / step)
         sentence = f"The pipeline takes {time_text(seconds)} for a batch, {share:.0%} of a step, and does not prefetch."
-        yield _of_stages(sentence, share, _stage_times(stages), calls_python(base))
+        yield _of_stages(sentence, share, stages, calls_python(base))
         return
     waits = _waits(samples)
     if not waits or statistics.median(waits) <= max(WAIT_MIN_SHARE * step, SHORTEST_WAIT):
         return
     wait = statistics.median(waits)
     share = min(1.0, wait / step)
-    sentence = f"A step waits {time_text(wait)} for its next batch, {share:.0%} of its time."
-    times = _stage_times(stages)
-    if times:
-        yield _of_stages(sentence, share, times, calls_python(base))
+    sentence = f"A step waits up to {time_text(wait)} for its next batch, at most {share:.0%} of its time."
+    if _stage_times(stages):
+        yield _of_stages(sentence, share, stages, calls_python(base))
         return
     yield Finding(
         cause=SLOW_INPUT,
@@ -151,10 +165,10 @@ def waiting(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
 
 def with_stages(base: Result, samples: list[ProcessSample], finding: Finding) -> Finding:
     """Return a finding about slow input with the slowest stage, if the stages were timed."""
-    times = _stage_times(merged_facts(samples).pipeline or [])
-    if not times:
+    stages = merged_facts(samples).pipeline or []
+    if not _stage_times(stages):
         return finding
-    named = _of_stages(finding.sentence, finding.share or 0.0, times, calls_python(base))
+    named = _of_stages(finding.sentence, finding.share or 0.0, stages, calls_python(base))
     evidence = f"{finding.evidence}; {named.evidence}"
     return named.model_copy(update={"evidence": evidence, "estimated": True, "parts": finding.parts})
 
@@ -171,22 +185,60 @@ class _StageTime(NamedTuple):
 
 
 def _stage_times(stages: Sequence[PipelineStage]) -> list[_StageTime]:
-    """Return the seconds per batch of each stage alone. A stage without a time is merged with the next one."""
-    times, start, before = [], 0, 0.0
+    """Return the seconds per batch of each stage alone. A stage without a time is merged with the next one.
+
+    If a cache holds all batches, no step waits for the stages before it, so they are left out.
+    """
+    times, start, before = [], _after_cache(stages), 0.0
     for index, stage in enumerate(stages):
+        if index < start:
+            continue
         if stage.seconds is None:
             continue
-        name = stage_name(stage) if index == start else f"{stage_name(stages[start])} to {stage_name(stage)}"
-        kinds = [merged.stage for merged in stages[start : index + 1]]
+        merged = [each for each in stages[start : index + 1] if each.stage != CACHE] or [stage]
+        name = stage_name(stage) if len(merged) == 1 else f"{stage_name(merged[0])} to {stage_name(stage)}"
+        kinds = [each.stage for each in merged]
         kind = GENERATOR if GENERATOR in kinds else stage.stage if len(kinds) == 1 else ""
         times.append(_StageTime(name, stage.seconds - before, kind))
         start, before = index + 1, stage.seconds
     return times
 
 
+def _after_cache(stages: Sequence[PipelineStage]) -> int:
+    """Return the position of the last cache that delivers batches much faster than the stages before it. 0 if none."""
+    slowest, position = 0.0, 0
+    for index, stage in enumerate(stages):
+        seconds = stage.seconds if stage.seconds is not None else slowest
+        if stage.stage == CACHE and seconds < FILLED * slowest:
+            slowest, position = seconds, index
+        slowest = max(slowest, seconds)
+    return position
+
+
 def prefetches(stages: Sequence[PipelineStage]) -> bool:
     """Return whether a pipeline prepares batches in advance."""
     return any(BUFFER in stage.stage for stage in stages)
+
+
+def caches(stages: Sequence[PipelineStage]) -> bool:
+    """Return whether a pipeline has a cache."""
+    return any(stage.stage == CACHE for stage in stages)
+
+
+def has_no_pipeline(program: Facts) -> bool:
+    """Return whether it is known that the input of a program's `fit` is not a `tf.data` pipeline, such as arrays."""
+    return program.fit is not None and program.pipeline is None and program.pipeline_reachable is None
+
+
+def fitting_what_ifs(program: Facts) -> set[str]:
+    """Return the names of the what-ifs of an input pipeline that fit a program, as far as its pipeline is known."""
+    stages = program.pipeline
+    if stages is None:
+        return set() if has_no_pipeline(program) else {"parallel-map", "prefetch", "cache"}
+    if [stage.stage for stage in stages] == [PY_DATASET]:
+        return set()
+    fitting = {"parallel-map"} if any(stage.stage == SEQUENTIAL_MAP for stage in stages) else set()
+    return fitting | (set() if prefetches(stages) else {"prefetch"}) | (set() if caches(stages) else {"cache"})
 
 
 def batch_seconds(samples: Sequence[ProcessSample]) -> float:
@@ -211,7 +263,7 @@ def stage_name(stage: PipelineStage) -> str:
 
 def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding for each shuffle buffer that delays the first batch of an epoch."""
-    step = median_step(base)
+    step = median_step(base, mean_step)
     length = steps_per_epoch(samples)
     for stage in merged_facts(samples).pipeline or []:
         seconds = stage.filling_seconds or 0.0
@@ -220,12 +272,12 @@ def shuffle_buffer(base: Result, samples: list[ProcessSample]) -> Iterator[Findi
         share = seconds / (seconds + length * step) if length else None
         yield Finding(
             cause=FILLING,
-            sentence=f"The first batch of each epoch waits {seconds:.2f} s, as long as {seconds / step:.0f} steps, "
-            f"while shuffle({stage.buffer}) fills its buffer."
+            sentence=f"The first batch of each epoch waits {seconds:.2f} s, as long as "
+            f"{count(round(seconds / step), 'step')}, while shuffle({stage.buffer}) fills its buffer."
             + (f" That is {share:.0%} of the time of an epoch." if share else ""),
             evidence=f"the pipeline up to this stage delivers its first element after {seconds:.2f} s",
-            fix="Shuffle before slow stages (file names instead of images), use a smaller buffer, or call cache() "
-            "before it.",
+            fix="Shuffle before slow stages (file names instead of images), or use a smaller buffer."
+            + ("" if caches(merged_facts(samples).pipeline or []) else " Or call cache() before it."),
             share=share,
         )
 
@@ -250,12 +302,12 @@ def partial_batch(levels: list[Result]) -> Iterator[Finding]:
     if first - again <= LONG_STEPS * step:
         return
     steps = levels[0].projection.steps if levels[0].projection is not None else 0
-    share = (first - again) / (first - again + steps * step) if steps else None
+    share = (first - again) / (first - again + steps * median_step(levels[0], mean_step)) if steps else None
     yield Finding(
         cause=PARTIAL_BATCH,
         sentence=f"The smaller last batch takes {first - again:.3f} s longer the first time, as long as "
-        f"{(first - again) / step:.0f} steps."
-        + (f" That is {share:.0%} of the time of all {steps} steps." if share else ""),
+        f"{count(round((first - again) / step), 'step')}."
+        + (f" That is {share:.0%} of the time of {all_steps(steps)}." if share else ""),
         evidence=f"{first:.3f} s the first time and {again:.3f} s later, in the loop {level.spec.loop}",
         fix="Drop the remainder with batch(n, drop_remainder=True), or use a batch that divides the number of rows.",
         share=share,

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.analyse.explain import antipatterns, utilization
-from bench.model.explanation import Explanation, Finding, Part
+from bench import whatif
+from bench.analyse.explain import antipatterns
+from bench.model.causes import SMALL_STEPS, TOO_LITTLE_PARALLELISM
+from bench.model.explanation import Explanation, Finding, Gain, Part
 from bench.model.result import Result
 from bench.model.spec import LOOPS
-from bench.model.step_parts import STEP_PARTS, parts_between
+from bench.model.step_parts import STEP_PARTS, loop_of, parts_between
 from bench.whatif import batch
 
-WHAT_IF_CAUSES = {utilization.TOO_LITTLE_PARALLELISM: batch.CAUSE}
+TOO_WIDE = 1.0
+"""A what-if says nothing about a cause if the interval of its saving is wider than this share of the time."""
+
+WHAT_IF_CAUSES = {TOO_LITTLE_PARALLELISM: batch.CAUSE}
 """Causes that every level has: the cause of a finding, and the cause that a what-if against it names."""
 
 
@@ -32,7 +37,7 @@ def from_levels(findings: Sequence[Finding], levels: Sequence[Result], parts: Se
             continue
         finding.share = min(1.0, sum(share.value for share in intervals))
         finding.parts = sorted(parts_between(levels[upper].spec.loop, levels[lower].spec.loop), key=STEP_PARTS.index)
-        finding.shared = True
+        finding.shared, finding.estimated = True, False
         has_others = list(spans.values()).count(span) > 1
         finding.evidence += (
             f"; {levels[upper].spec.loop} minus {levels[lower].spec.loop} is {finding.share:.0%} of the step"
@@ -58,30 +63,59 @@ def _span(cause: str, levels: Sequence[Result], level_causes: Sequence[set[str] 
 
 
 def from_what_ifs(explanation: Explanation) -> None:
-    """Set the share of causes from what-ifs that remove them.
+    """Set the share of causes from what-ifs that remove them. Call it once for each explanation.
 
     Of a cause that every level has, the largest gain counts. If only one what-if removes a cause, the cause takes what
-    it saves, or at most what it may save.
+    it saves, or at most what it may save. A cause whose test gained nothing takes no more, whatever else was estimated.
     """
     for finding in explanation.findings:
         cause = WHAT_IF_CAUSES.get(finding.cause)
-        gains = {gain.ratio.value: gain for gain in explanation.gains if cause and gain.ratio and gain.cause == cause}
+        gains = [gain for gain in explanation.gains if cause and gain.ratio and gain.cause == cause]
         if finding.share is None and gains:
-            ratio, loop = min(gains), explanation.what_if_loop
-            finding.share = min(1.0, (1 - ratio) * _level_share(explanation.parts, loop))
-            gain = gains[ratio]
-            finding.evidence += f"; the loop {loop} takes {1 - ratio:.0%} less per {gain.unit} with {gain.what_if}"
+            gain = max(gains, key=lambda gain: saved_share(explanation.parts, gain))
+            finding.share = saved_share(explanation.parts, gain)
+            finding.evidence += (
+                f"; the loop {gain.loop} takes {gain.saving:.0%} less per {gain.unit} with {gain.what_if}"
+            )
+    for finding in explanation.findings:
+        if finding.cause == SMALL_STEPS and finding.share is not None:  # it was measured in another loop
+            finding.share *= _level_share(explanation.parts, explanation.what_if_loop)
     for finding in explanation.findings:
         only = next((gain for gain in explanation.gains if [gain.name] == finding.what_ifs), None)
-        if finding.share is None and not finding.fix and only is not None and only.saving_bounds is not None:
-            low, high = only.saving_bounds
-            saving = (only.saving or 0.0) if only.verdict == "faster" else high
-            finding.share = min(1.0, max(0.0, saving) * _level_share(explanation.parts, only.loop))
-            bounds = f"{low:+.0%} to {high:+.0%}".replace("-", "−")
-            finding.evidence += f"; saved in the loop {only.loop} with {only.what_if}: {bounds}"
+        if only is None or only.saving_bounds is None:
+            continue
+        low, high = only.saving_bounds
+        if high - low > TOO_WIDE:
+            continue
+        most = min(1.0, max(0.0, high) * _level_share(explanation.parts, only.loop))
+        if finding.share is None and not finding.fix:
+            saves = only.verdict == "faster"
+            finding.share = saved_share(explanation.parts, only) if saves else most
+            finding.sentence += f" That takes {'about' if saves else 'at most'} {finding.share:.0%} of the step."
+        elif finding.share is not None and finding.share > most and only.is_refuted and whatif.tests_suspect(only.name):
+            finding.share = most
+            saved = f"saved at most {most:.0%} of the step" if round(100 * most) else "saved nothing"
+            finding.sentence += f" But the test of this ({only.what_if}) {saved}."
+        else:
+            continue
+        finding.estimated = False
+        bounds = f"{low:+.0%} to {high:+.0%}".replace("-", "−")
+        finding.evidence += f"; saved in the loop {only.loop} with {only.what_if}: {bounds}"
+
+
+def saved_share(parts: Sequence[Part], gain: Gain) -> float:
+    """Return the share of the program's own step that a what-if saves, 0 if it saves nothing.
+
+    A what-if saves time of the loop that it was tried on, which may lack much of the program's own step.
+
+    Args:
+        parts: of the ladder.
+        gain: the effect of the what-if.
+    """
+    return max(0.0, gain.saving or 0.0) * _level_share(parts, gain.loop)
 
 
 def _level_share(parts: Sequence[Part], loop: str) -> float:
-    """Return the time of a level as a share of the program's own step."""
-    order: list[str] = [*LOOPS]
-    return 1.0 - sum(part.share.value for part in parts if part.lower in order[: order.index(loop) + 1])
+    """Return the time of a level as a share of the program's own step. An empty loop is that of the program."""
+    above = LOOPS[: LOOPS.index(loop_of(loop)) + 1] if loop else ()
+    return min(1.0, max(0.0, 1.0 - sum(part.share.value for part in parts if part.lower in above)))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.model.causes import SURROUNDINGS
 from bench.model.explanation import Explanation, Finding
 from bench.model.loops import BARE
 from bench.model.step_parts import STEP_PARTS
-from bench.model.words import join_words
+from bench.model.words import count, join_words
 
 MIN_SHARE = 0.3
 """If at least this share of the step is surely not computing, that is a finding."""
-
-CAUSE = "time around the computing"
 
 MOST_NAMES = 3
 
@@ -30,13 +29,14 @@ def surroundings(explanation: Explanation) -> Iterator[Finding]:
         return
     largest = sorted(parts, key=lambda part: -part.share.value)[:MOST_NAMES]
     names = [part.name for part in largest]
-    trials = f"{explanation.trials} trial{'' if explanation.trials == 1 else 's'}"
+    trials, share = count(explanation.trials, "trial"), min(1.0, 1 - rest.value - measured)
     yield Finding(
-        cause=CAUSE,
-        sentence=f"At least {least:.0%} of the step is not computing. Most of it is "
-        f"{join_words(names)}, which {trials} cannot tell apart.",
+        cause=SURROUNDINGS,
+        sentence=f"At least {least:.0%} of the step is not computing. About {share:.0%} is mostly {join_words(names)}, "
+        f"which {trials} cannot tell apart.",
         evidence=f"the loop {explanation.lowest_level}, which only computes, takes {rest.value:.0%} of the step",
         what_ifs=["batch", *([] if explanation.own_step else ["steps-per-execution"])],
         parts=sorted(frozenset().union(*(part.step_parts for part in largest)), key=STEP_PARTS.index),
-        share=min(1.0, 1 - rest.value - measured),
+        share=share,
+        estimated=True,
     )

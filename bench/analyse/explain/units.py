@@ -1,8 +1,13 @@
-"""Times in the sentences of findings."""
+"""Times and steps in the sentences of findings."""
 
 from __future__ import annotations
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def all_steps(total: int) -> str:
+    """Return words for all steps of a training."""
+    return f"all {total:,} steps" if total > 1 else "the only step"
 
 
 def time_text(seconds: float) -> str:

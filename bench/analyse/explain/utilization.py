@@ -10,10 +10,12 @@ from bench.analyse.samples import merged_facts
 from bench.analyse.throttled_time import throttled_time
 from bench.backends import capabilities, has_tensor_cores
 from bench.machine.limits import WHOLE_CPUS
+from bench.model.causes import CPU_QUOTA, IDLE_GPU, ODD_SHAPES, TOO_LITTLE_PARALLELISM
 from bench.model.explanation import Explanation, Finding
 from bench.model.result import Result
 from bench.model.roofline import Roofline
 from bench.model.sample import ProcessSample
+from bench.model.words import count
 
 BOUND_MIN_SHARE = 0.5
 """Share of a peak from which a step counts as bound by it."""
@@ -29,8 +31,6 @@ IDLE_MIN_SHARE = 0.5
 
 MOSTLY_INPUT = 0.3
 """If a step waits for input during this share of its time, the input explains why a GPU or CPUs are idle."""
-
-TOO_LITTLE_PARALLELISM = "too little parallelism"
 
 
 class Bound(NamedTuple):
@@ -57,7 +57,7 @@ def quota(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     time = throttled_time(base, samples)
     if time is not None:
         yield Finding(
-            cause="CPU quota",
+            cause=CPU_QUOTA,
             sentence=f"{time.message[0].upper()}{time.message[1:]}.",
             evidence=f"the cgroup was throttled for {time.seconds:.2f} s of {time.available:.2f} s of thread time",
             fix=WHOLE_CPUS,
@@ -76,7 +76,7 @@ def parallelism(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
         yield Finding(
             cause=TOO_LITTLE_PARALLELISM,
             sentence=f"A step keeps {busy:.1f} of {threads} CPUs busy.",
-            evidence=f"CPU time divided by wall time, median of {len(blocks)} blocks: {busy:.2f}",
+            evidence=f"CPU time divided by wall time, median of {count(len(blocks), 'block')}: {busy:.2f}",
             what_ifs=["batch"],
             parts=["computing"],
         )
@@ -95,10 +95,10 @@ def idle_gpu(explanation: Explanation) -> Iterator[Finding]:
     if idle < IDLE_MIN_SHARE:
         return
     yield Finding(
-        cause="idle GPU",
+        cause=IDLE_GPU,
         sentence=f"The GPU runs no kernel during {idle:.0%} of the step. It waits for the host to start kernels.",
-        evidence=f"trace of {profile.steps} steps: kernels run for {running * 1e6:.0f} µs of a step; TensorFlow works "
-        f"on the host during {profile.host_share:.0%} of a traced step",
+        evidence=f"trace of {count(profile.steps, 'step')}: kernels run for {running * 1e6:.0f} µs of a step; "
+        f"TensorFlow works on the host during {profile.host_share:.0%} of a traced step",
         what_ifs=["batch", "xla", *([] if explanation.own_step else ["steps-per-execution"])],
         parts=["dispatch", "computing"],
         share=idle,
@@ -118,10 +118,12 @@ def shapes(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     products = merged_facts(samples).products
     if not products or not products.odd or not _uses_tensor_cores(base):
         return
+    verb = "has" if products.odd == 1 else "have"
     examples = "; ".join(f"{name}: {', '.join(map(str, sides))}" for name, sides in products.examples.items())
     yield Finding(
-        cause="shapes that do not fill tensor cores",
-        sentence=f"{products.odd} of {products.count} matrix products have a side that is not a multiple of 8.",
+        cause=ODD_SHAPES,
+        sentence=f"{products.odd} of {count(products.count, 'matrix product')} {verb} a side that is not a "
+        "multiple of 8.",
         evidence=f"shapes in the step's graph: {examples}",
         fix="Round layers, classes and the batch up to multiples of 8, or better 64.",
     )

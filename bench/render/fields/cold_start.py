@@ -1,4 +1,4 @@
-"""The cold start: its phases, and the time until the end of the first step."""
+"""The phases of a cold start and of an epoch, and the time until the end of the first step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bench.render import numbers
 from bench.render.fields.field import Field, summary
 from bench.render.labels import phase_label
 
-HEADING = "cold start"
+HEADING = "phases"
 
 FIELDS = (
     Field(
@@ -22,7 +22,7 @@ FIELDS = (
     ),
     Field(
         "cold_start_seconds",
-        "total until first step",
+        "cold start",
         summary("cold_start_seconds"),
         numbers.interval,
         HEADING,

@@ -25,6 +25,10 @@ def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
     """Return verdict and ratio, such as "faster: B is 12.3 times [11.8, 12.9] as fast as A per step (6 trials)."."""
     base, other, ratio = *_sides(comparison, labels), comparison.ratio
     word, unit = comparison.verdict, comparison.unit
+    if comparison.failed:
+        names = {comparison.base.id: base, comparison.other.id: other}
+        failures = [f"{names[side.id]} failed: {(side.failure or '').rstrip('.')}" for side in comparison.failed]
+        return f"No verdict: {'; '.join(failures)}."
     if ratio is None:
         return f"No verdict: {other} and {base} have no step times to compare."
     if word == "not enough data":
@@ -116,7 +120,7 @@ def whole_training(comparison: Comparison, labels: Labels = OWN) -> str:
     base, other = _sides(comparison, labels)
     first, second = map(numbers.time, even.training_seconds)
     steps = f" of {even.training_steps:,} steps" if even.training_steps else ""
-    return f"Whole training{steps} from a cold start: {second} for {other}, {first} for {base}."
+    return f"Whole training{steps} from a cold start: {second} for {other}; {first} for {base}."
 
 
 def break_even(even: BreakEven) -> str:
@@ -129,6 +133,7 @@ def break_even(even: BreakEven) -> str:
 def _count(interval: Interval, unit: str) -> str:
     if interval.low is None:
         return f"about {numbers.count(round(interval.value), unit.removesuffix('s'))} (one start each)"
+    unit = unit.removesuffix("s") if round(interval.value) == 1 else unit
     if interval.high is None:
         return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, never]"
     return f"{interval.value:,.0f} {unit} [{interval.low:,.0f}, {interval.high:,.0f}]"
@@ -172,13 +177,6 @@ def not_comparable(labels: Sequence[str], base: str, reason: str = "") -> str:
     """Say that results cannot be compared fairly with a baseline, and why if a reason is given."""
     names = join_words(list(map(quoted, labels)))
     return f"{names} cannot be compared fairly with {quoted(base)}{': ' if reason else ''}{reason.rstrip('.')}."
-
-
-def failed_sides(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence for each of the two results that failed after it had measured something, or before."""
-    for side in (comparison.base, comparison.other):
-        if side.failure:
-            yield f"{side.label} failed: {side.failure.rstrip('.')}."
 
 
 def summary(comparisons: Sequence[Comparison], results: Mapping[str, Result], labels: Labels) -> Iterator[str]:

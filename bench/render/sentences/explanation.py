@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench.model.causes import OF_ALL_TIME
 from bench.model.explanation import Explanation, Finding, Gain, Part, ProgramChange
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
@@ -52,7 +53,8 @@ def headline(explanation: Explanation) -> str:
     elif part is not None and notable:
         sentences = [f"{part.share.value:.0%} of it is {part.name}: {part.what}."]
     elif unclear > NOTABLE and (cause := _first_cause(explanation)):
-        sentences = [f"{_capital(cause.cause)} takes up to {cause.share:.0%} of it."]
+        amount = "about" if cause.estimated else "up to"
+        sentences = [f"{_capital(cause.cause)} takes {amount} {cause.share:.0%} of it."]
     elif unclear > NOTABLE:
         amount = "Its time" if unclear >= 1 else f"{unclear:.0%} of it"  # parts of both signs may exceed 100%
         trials = numbers.count(explanation.trials, "trial")
@@ -80,9 +82,7 @@ def _first_cause(explanation: Explanation) -> Finding | None:
 
 def changes(explanation: Explanation) -> list[tuple[str, list[str]]]:
     """Return the causes to remove first, each with what to change: measured changes, then what is not known to help."""
-    return [
-        (plain(change.cause), _advice(change, explanation.own_loop)) for change in explanation.answer[:MOST_CHANGES]
-    ]
+    return [(plain(change.cause), _advice(change, explanation)) for change in explanation.answer[:MOST_CHANGES]]
 
 
 def so_far(explanation: Explanation) -> str:
@@ -93,13 +93,15 @@ def so_far(explanation: Explanation) -> str:
     return f"so far ({trials}): {plain(explanation.answer[0].cause)}"
 
 
-def _advice(change: ProgramChange, own_loop: str) -> list[str]:
+def _advice(change: ProgramChange, explanation: Explanation) -> list[str]:
     """Return what to change about a cause."""
+    own_loop, of_all_time = explanation.own_loop, change.name in OF_ALL_TIME or explanation.steps_share >= 1
     lines = [
         f"{gain.advice or _capital(gain.what_if) + '.'} Measured: {speed(gain, own_loop)}." for gain in change.gains
     ]
     if change.fix:
-        most = f", can save at most {numbers.percent(min(1.0, change.share))}" if change.share is not None else ""
+        of = "" if of_all_time else " of a step"  # elsewhere in the answer, shares are of an epoch
+        most = f", can save at most {numbers.percent(min(1.0, change.share))}{of}" if change.share is not None else ""
         tried = "tried, but failed" if change.fix_failed else "undecided" if change.fix_undecided else "not tried"
         lines.append(f"{change.fix} ({tried}{most})")
     return lines or ["No change that helps is known."]
@@ -128,8 +130,10 @@ def outlook(explanation: Explanation) -> list[str]:
     if most.low <= 1 or most.high > LOOSE * most.value:  # it is not known
         return lines
     if explanation.answer and most.value > 1 + NOTABLE:
+        besides = any(finding.cause in OF_ALL_TIME and not finding.detail for finding in explanation.findings)
+        what = " per typical step" if besides else ""  # the loop also lacks what most steps go without
         lines.append(
-            f"Without faster computing, no more than {numbers.times(most)} as fast is possible (loop "
+            f"Without faster computing, no more than {numbers.times(most)} as fast{what} is possible (loop "
             f"{explanation.lowest_level})."
         )
     return lines
@@ -185,10 +189,26 @@ def _nothing_found(explanation: Explanation) -> str:
 
 
 def share(interval: Interval) -> str:
-    """Return a share with its interval, in percent. Without an interval, an impossible share is "unknown"."""
-    if interval.low is None or interval.high is None:
-        return f"{interval.value:.0%}" if 0 <= interval.value <= 1 else "unknown"
-    return f"{interval.value:.0%} [{interval.low:.0%}, {interval.high:.0%}]"
+    """Return a share with its interval, in percent. Without an interval, an impossible share is "unknown".
+
+    Bounds end at 100%, unless the value itself is larger: a lower level may take longer than the program.
+    """
+    value, low, high = interval.value, interval.low, interval.high
+    if low is None or high is None:
+        return f"{value:.0%}" if 0 <= value <= 1 else "unknown"
+    return f"{_whole(value)} [{_whole(low)}, {_whole(high if value > 1 else min(1.0, high))}]"
+
+
+def _whole(share: float) -> str:
+    """Return a share in whole percents, which may be negative."""
+    return "0%" if round(100 * share) == 0 else f"{share:.0%}".replace("-", "−")
+
+
+def part_what(part: Part) -> str:
+    """Return what a part is. If its time is negative, say which loop takes longer."""
+    if part.measurable and part.share.value < 0:
+        return f"negative, because the loop {part.lower} takes longer than the loop {part.upper}"
+    return part.what
 
 
 def part_share(part: Part) -> str:
@@ -227,7 +247,7 @@ def evidence(gain: Gain) -> str:
 
 
 def _signed(share: float) -> str:
-    return "0%" if round(100 * share) == 0 else f"{share:+.0%}".replace("-", "−")
+    return f"{'+' if round(100 * share) > 0 else ''}{_whole(share)}"
 
 
 def cause(finding: Finding) -> str:
@@ -241,7 +261,7 @@ def untried(explanation: Explanation) -> list[str]:
     names: dict[str, list[str]] = {}
     for what_if in explanation.untried:
         names.setdefault(numbers.percent(what_if.at_most), []).append(what_if.what_if)
-    return [f"not tried, can save at most {share} of the step: {', '.join(group)}" for share, group in names.items()]
+    return [f"not tried, can save at most {share} of the time: {', '.join(group)}" for share, group in names.items()]
 
 
 def failure(gain: Gain) -> str:

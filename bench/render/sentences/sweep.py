@@ -15,7 +15,8 @@ STANDINGS: dict[tuple[str, str], tuple[Verdict, ...]] = {
     ("slower", "than"): ("slower",),
     ("faster", "than"): ("faster",),
     ("as fast", "as"): ("same",),
-    ("undecided", "against"): ("undecided", "not enough data"),
+    ("undecided", "against"): ("undecided",),
+    ("measured too rarely for a verdict", "against"): ("not enough data",),
 }
 """Words for how a curve compares with its baseline: the standing and its preposition, each with its verdicts."""
 
@@ -43,7 +44,7 @@ def _best(curve: Curve) -> str:
     """Say at which value the throughput is highest, or that this is not settled; empty without rates."""
     points = [point for best in curve.best for point in curve.points if point.values == best]
     rates = [point.examples_per_second for point in points if point.examples_per_second]
-    if not rates:
+    if sum(point.examples_per_second is not None for point in curve.points) < 2:
         return ""
     if len(points) == 1:
         rate = numbers.rate(rates[0], "examples/s")
@@ -73,8 +74,7 @@ def _against_baseline(curve: Curve, axis: str) -> Iterator[str]:
     for crossing in curve.crossings:
         yield _crossing(axis, crossing, curve.label, curve.base)
     if curve.ratios and not curve.crossings:
-        decided = {ratio.verdict for ratio in curve.ratios} & {"faster", "slower"}
-        throughout = is_ordered(curve, axis) and len(decided) < 2
+        throughout = is_ordered(curve, axis) and len({ratio.verdict for ratio in curve.ratios}) == 1
         yield (_throughout if throughout else _by_value)(curve, axis, curve.base)
 
 
@@ -86,15 +86,17 @@ def _crossing(axis: str, crossing: Crossing, label: str, base: str) -> str:
 
 
 def _throughout(curve: Curve, axis: str, base: str) -> str:
-    """Say which curve is ahead, when neither overtakes the other."""
-    span = f"from {axis} {curve.ratios[0].values[axis]} to {curve.ratios[-1].values[axis]}"
-    decided = next((ratio.verdict for ratio in curve.ratios if ratio.verdict in ("faster", "slower")), None)
-    if decided is None:
-        if all(ratio.verdict == "same" for ratio in curve.ratios):
-            return f"{curve.label} and {base} are equally fast {span}."
-        return f"No difference between {curve.label} and {base} was found {span}."
-    ahead, behind = (base, curve.label) if decided == "slower" else (curve.label, base)
-    return f"{ahead} is faster than {behind} {span}. Neither overtakes the other."
+    """Say which curve is ahead, when the verdict is the same at every value."""
+    first, last, verdict = curve.ratios[0].values[axis], curve.ratios[-1].values[axis], curve.ratios[0].verdict
+    span = f"at {axis} {first}" if len(curve.ratios) == 1 else f"from {axis} {first} to {last}"
+    if verdict == "same":
+        return f"{curve.label} and {base} are equally fast {span}."
+    if verdict == "undecided":
+        return f"It is undecided whether {curve.label} or {base} is faster {span}."
+    if verdict == "not enough data":
+        return f"Too few trials for a verdict on {curve.label} against {base} {span}."
+    ahead, behind = (base, curve.label) if verdict == "slower" else (curve.label, base)
+    return f"{ahead} is faster than {behind} {span}." + (" Neither overtakes the other." if first != last else "")
 
 
 def _by_value(curve: Curve, axis: str, base: str) -> str:

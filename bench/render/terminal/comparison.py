@@ -35,9 +35,9 @@ def text(comparisons: Sequence[Comparison], matrices: Sequence[Matrix] = (), wid
 
 
 def paragraphs(comparison: Comparison, width: int = WIDTH) -> Iterator[list[str]]:
-    """Yield the lines of the verdict, of failures, of its details, and of each other difference."""
+    """Yield the lines of the verdict, of its details, and of each other difference."""
     yield filled(sentences.verdict(comparison), width)
-    for sentence in (*sentences.failed_sides(comparison), *sentences.details(comparison)):
+    for sentence in sentences.details(comparison):
         yield filled(sentence, width, 2)
     for difference in comparison.differences:
         if difference.kind != "axis":
@@ -54,7 +54,8 @@ def phases(comparison: Comparison) -> list[str]:
         elif not phase.measurable:
             shown = "not measurable"
         else:
-            shown = f"{interval.value:+.3f} s [{interval.low:+.3f}, {interval.high:+.3f}]"
+            low, high = numbers.signed_time(interval.low), numbers.signed_time(interval.high)
+            shown = f"{numbers.signed_time(interval.value)} [{low}, {high}]"
         rows.append((phase_label(phase.phase), numbers.time(phase.base), numbers.time(phase.other), shown))
     return [f"{a:20}{b:>14}{c:>14}   {d}".rstrip() for a, b, c, d in rows] if comparison.phases else []
 

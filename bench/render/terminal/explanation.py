@@ -69,7 +69,7 @@ def _ladder(explanation: Explanation, verbose: bool) -> Lines:
     for part in explanation.parts:
         bar = _bar(part.share.value if part.measurable else 0)
         levels = f"{part.upper} minus {part.lower}, {numbers.time(part.seconds)}"
-        yield 2, f"{bar} {sentences.part_share(part)}  {part.name}: {part.what} ({levels})"
+        yield 2, f"{bar} {sentences.part_share(part)}  {part.name}: {sentences.part_what(part)} ({levels})"
         if part.fix and verbose:
             yield 4, f"Fix: {part.fix}"
     name, what = sentences.rest(explanation)

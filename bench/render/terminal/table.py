@@ -22,7 +22,7 @@ from bench.render.messages import Message, messages
 from bench.render.sentences import comparison as sentences
 from bench.render.terminal.colour import has_colour
 from bench.render.terminal.comparison import matrix_lines
-from bench.render.text import WIDTH, plain, wrapped
+from bench.render.text import WIDTH, encodable, plain, wrapped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,12 +51,7 @@ def show(outcome: Outcome, stream: TextIO, verbose: bool = False) -> None:
         verbose: whether to show every figure, the matrices and the notes.
     """
     if not has_colour(stream):
-        shown = text(outcome, verbose)
-        try:
-            shown.encode(stream.encoding or "utf-8")
-        except UnicodeEncodeError:
-            shown = shown.replace("─", "-").replace("→", ">")
-        stream.write(shown)
+        stream.write(encodable(text(outcome, verbose), stream.encoding))
         return
     from rich.console import Console
 

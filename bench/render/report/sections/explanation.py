@@ -72,7 +72,7 @@ def _ladder(explanation: Explanation) -> Section:
         share = wording.part_share(part)
         bars.append(waterfall.Bar(part.name, low, reached, share, "part" if part.measurable else "unmeasurable"))
         levels = f"{part.upper} minus {part.lower}"
-        rows.append(Row(part.name, (share, numbers.time(part.seconds), levels, part.what, part.fix)))
+        rows.append(Row(part.name, (share, numbers.time(part.seconds), levels, wording.part_what(part), part.fix)))
         reached = low
     name, what = wording.rest(explanation)
     share = wording.share(explanation.rest_share)
@@ -128,7 +128,7 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
     notes = tuple(Message("note", plain(line)) for line in wording.untried(explanation))
     if not gains:
         return Section("What-ifs", notes, brief=True)
-    table = Table(caption, head, tuple(_gain(name, gain) for name, gain in gains))
+    table = Table(caption, head, tuple(_gain(name, gain, explanation.what_if_loop) for name, gain in gains))
     if not points:
         return Section("What-ifs", (table, *notes), brief=True)
     values = "; ".join(f"{point.label} {numbers.rounded(point.value)}, {point.verdict}" for point in points)
@@ -141,10 +141,11 @@ def _what_ifs(explanation: Explanation, threshold: float) -> Section:
     return Section("What-ifs", (figure, table, *notes), brief=True)
 
 
-def _gain(name: str, gain: Gain) -> Row:
+def _gain(name: str, gain: Gain, usual_loop: str) -> Row:
     if gain.ratio is None:
         return Row(name, ("failed", "–", "–", plain(wording.failure(gain)), gain.option), "alarm")
-    return Row(name, (wording.effect(gain), numbers.factor(gain.ratio), gain.unit, gain.cause or "–", gain.option))
+    per = gain.unit + (f", in the loop {gain.loop}" if gain.loop not in ("", usual_loop) else "")
+    return Row(name, (wording.effect(gain), numbers.factor(gain.ratio), per, gain.cause or "–", gain.option))
 
 
 def _roofline(step: Roofline, loop: str) -> Section:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from bench.model.interval import Interval
 from bench.model.phase import START_PHASES, Phase
-from bench.model.result import Result
+from bench.model.result import Result, Summary
 from bench.render import numbers
 from bench.render.charts import phases
 from bench.render.labels import phase_label
@@ -15,6 +16,12 @@ from bench.render.report.result_set import ResultSet
 
 STACKED: tuple[Phase, ...] = (*START_PHASES, "warm_up")
 """The phases that follow each other. The others happen after the steps or within a training."""
+
+TOTALS: dict[str, Callable[[Summary], Interval | None]] = {
+    "cold start": lambda summary: summary.cold_start_seconds,
+    "cold start and warm-up": lambda summary: summary.warmed_up_seconds,
+}
+"""The totals below the phases."""
 
 
 def section(results: ResultSet) -> Section | None:
@@ -39,7 +46,8 @@ def section(results: ResultSet) -> Section | None:
         )
         for phase, n in number.items()
     ]
-    rows.append(Row("total", tuple(_cell(result.summary.warmed_up_seconds) for _, result in labelled)))
+    for total, read in TOTALS.items():
+        rows.append(Row(total, tuple(_cell(read(result.summary)) for _, result in labelled)))
     head = ("phase", *(label for label, _ in labelled))
     table = Table("Phases of a cold start and warm-up, means over processes", head, tuple(rows))
     caption = "Time from the start of the process to the steady state. The numbers refer to the rows of the table."
