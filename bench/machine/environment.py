@@ -18,6 +18,7 @@ from typing import Any
 
 from bench.machine import cgroup, installed, limits, system
 from bench.machine.system import ROOT, read
+from bench.machine.urls import without_user
 from bench.model.environment import Cpu, Deployment, Host, Memory, Python, System
 from bench.model.framework import Framework, ThreadPools
 from bench.version import __version__
@@ -32,7 +33,6 @@ _FOREIGN = ("TF_CLI_", "TF_VAR_", "TF_HTTP_")  # Terraform's, which may hold sec
 _SECRET = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|(^|_)(PASS|PWD)(_|$)|CREDENTIAL|COOKIE|AUTH|(^|_)(API|ACCESS|PRIVATE)?_?KEY(_|$)"
 )
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 DEPLOYMENT = tuple(name for name in Deployment.model_fields if name != "image_id")
 """Fields that an image or the chart sets by an environment variable: `pool` by DEVBENCH_POOL, and so on."""
@@ -48,7 +48,7 @@ def variables(environ: Mapping[str, str], prefixes: tuple[str, ...] = ()) -> dic
         prefixes: prefixes besides `VARIABLE_PREFIXES`, such as those of the backends.
     """
     return {
-        name: _USERINFO.sub("", value)
+        name: without_user(value)
         for name, value in sorted(environ.items())
         if name.upper().startswith((*VARIABLE_PREFIXES, *prefixes))
         and not name.upper().startswith(_FOREIGN)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -15,6 +13,8 @@ from typing import Protocol
 from bench.analyse.compare import compare
 from bench.config.settings import RunSettings
 from bench.errors import NotApplicable, OutputError, SettingsError, UsageError
+from bench.machine import pip, uv
+from bench.machine.urls import without_user
 from bench.model.bisection import Found, Race
 from bench.model.result import Result
 from bench.study import checkout, made_envs
@@ -74,7 +74,7 @@ def chain(program: str, good: str, bad: str, settings: RunSettings, measure: Mea
 
 
 def released(package: str, python: str | None = None, pre: bool = False) -> list[str]:
-    """Return the versions of a package in the index that pip is configured for, the oldest first.
+    """Return the versions of a package in uv's own index, or in the one that pip is configured for, the oldest first.
 
     Args:
         package: its name.
@@ -85,11 +85,10 @@ def released(package: str, python: str | None = None, pre: bool = False) -> list
         SettingsError: pip cannot list them.
     """
     options = ["--pre"] * pre + (["--python-version", python, "--only-binary", ":all:"] if python else [])
-    command = [sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", *options, package]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = pip.run("index", "versions", *options, package, variables=uv.index_for_pip())
     listed = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if done.returncode or listed is None:
-        said = " ".join(done.stderr.split())[-300:]
+        said = without_user(" ".join(done.stderr.split()))[-300:]
         raise SettingsError(f"pip cannot list the versions of {package}: {said}", "Check the name and the network.")
     return [version.strip() for version in reversed(listed[1].split(","))]
 

@@ -145,6 +145,20 @@ def test_the_index_of_pip_is_asked_for_the_versions(tmp_path: Path, monkeypatch:
         released("absent")
 
 
+def test_the_index_that_uv_is_configured_for_is_asked_for_the_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "simple" / PACKAGE
+    folder.mkdir(parents=True)
+    for version in ("1.0", "2.0"):
+        wheel(folder, version, "")
+    links = "".join(f'<a href="{file.name}">{file.name}</a>' for file in folder.iterdir())
+    (folder / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"own={(tmp_path / 'simple').as_uri()}")
+    assert released(PACKAGE) == ["1.0", "2.0"]
+
+
 @pytest.mark.parametrize(
     ("good", "bad", "message"),
     [
