@@ -1,26 +1,34 @@
 """Python environments that devbench makes with uv, from requirements such as `tensorflow==2.20.0`.
 
-An environment is made once for each set of resolved versions, and kept in the user's cache.
+An environment is made once for each set of resolved versions, and kept in the user's cache. A requirement may be a file
+or a folder, such as `.`. Then its sources count too.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import SettingsError
 from bench.machine import user_cache, uv
+from bench.machine.urls import without_user
 from bench.session.worker_packages import NEEDED
 
 INTERPRETERS = ("bin/python", "Scripts/python.exe")
 
 PYTHON = re.compile(r"python==(?P<version>\d+\.\d+(\.\d+)?)")
 """A requirement that chooses the version of Python."""
+
+SOURCES = frozenset(
+    (".c", ".cc", ".cfg", ".cpp", ".cu", ".h", ".hpp", ".in", ".pxd", ".py", ".pyi", ".pyx", ".rs", ".toml")
+)
+"""Suffixes of the files that a package is built from."""
 
 SEPARATOR = re.compile(r",(?!\s*[<>=!~])(?![^\[]*\])")
 """A comma between two environments, not one within `pandas>=2,<3` or `package[one,two]`."""
@@ -39,9 +47,10 @@ def make(text: str) -> Mapping[str, Path]:
     names = list(dict.fromkeys(" ".join(part.split()) for part in SEPARATOR.split(text)))
     if not all(names):
         raise SettingsError(
-            f"--with {text} contains an empty environment", "Write requirements: tensorflow==2.20.0,tensorflow==2.21.0"
+            f"--with {without_user(text)} contains an empty environment",
+            "Write requirements: tensorflow==2.20.0,tensorflow==2.21.0",
         )
-    return {name: environment(name) for name in names}
+    return {without_user(name): environment(name) for name in names}
 
 
 def environment(name: str) -> Path:
@@ -50,22 +59,56 @@ def environment(name: str) -> Path:
     Raises:
         SettingsError: it cannot be resolved or installed.
     """
+    shown = without_user(name)
     chosen = chosen_python(name)
     python = chosen or f"{sys.version_info.major}.{sys.version_info.minor}"
-    requirements = "\n".join([*(word for word in name.split() if not PYTHON.fullmatch(word)), NEEDED])
+    words = [word for word in name.split() if not PYTHON.fullmatch(word)]
+    local = {word: path for word in words if (path := _local(word)) is not None}
+    requirements = [local[word][0] if word in local else word for word in words]
     interpreter = chosen or sys.executable
     resolved = uv.run(
-        f"--with {name} cannot be resolved for Python {python}",
+        f"--with {shown} cannot be resolved for Python {python}",
         *("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-"),
-        text=requirements,
+        text="\n".join([*requirements, NEEDED]),
     )
-    key = "\n".join((python, sys.platform, platform.machine(), resolved))
+    sources = [_digest(path) for _, path in local.values()]
+    key = "\n".join((python, sys.platform, platform.machine(), resolved, *sources))
     folder = user_cache.folder() / "environments" / hashlib.sha256(key.encode()).hexdigest()[:16]
     if folder.exists() and not any((folder / name).exists() for name in INTERPRETERS):
         shutil.rmtree(folder)  # the Python that it was made with was removed
     if not folder.exists():
-        _install(name, interpreter, resolved, folder)
+        _install(shown, interpreter, resolved, folder)
     return folder
+
+
+def _local(requirement: str) -> tuple[str, Path] | None:
+    """Return a requirement that is a file or a folder, as a URL, and its absolute path. None if it is neither."""
+    text, bracket, extras = requirement.partition("[")
+    if text not in (".", "..") and "/" not in text and os.sep not in text:
+        return None
+    path = Path(text).resolve()
+    return (f"{path.as_uri()}{bracket}{extras}", path) if path.exists() else None
+
+
+def _digest(path: Path) -> str:
+    """Return a hash of a file, or of the sources in a folder."""
+    files = [path] if path.is_file() else sorted(_sources(path))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(path.parent)}\0".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    """Yield the sources in a folder. Nothing else counts, because a build or a run may write beside them."""
+    for parent, folders, names in os.walk(folder):
+        built = ("build", "dist") if Path(parent) == folder else ()
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in built]
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        yield from (Path(parent, name) for name in names if Path(name).suffix in SOURCES)
 
 
 def chosen_python(requirements: str) -> str | None:
@@ -78,6 +121,7 @@ def _install(name: str, interpreter: str, resolved: str, folder: Path) -> None:
     problem = f"--with {name} cannot be installed"
     with user_cache.new_folder(folder) as made:
         uv.run(problem, "venv", "--quiet", "--relocatable", "--python", interpreter, str(made))
-        file = made / "requirements.txt"
-        file.write_text(resolved, encoding="utf-8")
-        uv.run(problem, "pip", "install", "--quiet", "--python", str(made), "-r", str(file))
+        (made / "requirements.txt").write_text(without_user(resolved), encoding="utf-8")
+        local = re.findall(r"^(\S+) @ file:", resolved, re.MULTILINE)
+        build = [f"--refresh-package={name}" for name in local]  # uv caches what it built of other sources
+        uv.run(problem, "pip", "install", "--quiet", "--python", str(made), *build, "-r", "-", text=resolved)
