@@ -125,17 +125,23 @@ def require_syntax(file: Path, name: str) -> None:
 
 
 def commits(root: Path, good: str, bad: str) -> list[str]:
-    """Return the commits from a good one to a bad one, along first parents.
+    """Return the commits from a good one to a bad one. Each contains the good one.
+
+    Where branches were merged, it follows the first parent that contains the good commit.
 
     Raises:
         UsageError: there is no such commit, or the good one is not an ancestor of the bad one.
     """
-    ends = [commit_of(root, reference) for reference in (good, bad)]
-    if _git(root, "merge-base", "--is-ancestor", *ends) is None or ends[0] == ends[1]:
+    first, last = (commit_of(root, reference) for reference in (good, bad))
+    if _git(root, "merge-base", "--is-ancestor", first, last) is None or first == last:
         hint = UNSHALLOW if _is_shallow(root) else "Name the older commit with --good."
         raise UsageError(f"{good} is not an ancestor of {bad}", hint)
-    listed = _git(root, "rev-list", "--first-parent", "--reverse", f"{ends[0]}..{ends[1]}") or ""
-    return [ends[0], *listed.split()]
+    listed = _git(root, "rev-list", "--ancestry-path", "--parents", f"{first}..{last}") or ""
+    parents = {commit: others for commit, *others in map(str.split, listed.splitlines())}
+    path = [last]
+    while path[-1] != first:
+        path.append(next(parent for parent in parents[path[-1]] if parent == first or parent in parents))
+    return path[::-1]
 
 
 def name_of(file: Path) -> str | None:

@@ -187,6 +187,17 @@ def test_commits_are_listed_from_the_good_end_to_the_bad_one(repository: GitRepo
         checkout.commits(repository.folder, "HEAD", "HEAD~1")
 
 
+def test_each_commit_of_a_search_contains_the_good_one(repository: GitRepository) -> None:
+    repository.git("checkout", "--quiet", "-b", "change")
+    good, after = (repository.commit({"sub/helper.py": f"NUMBER = {number}\n"}) for number in (3, 4))
+    repository.git("checkout", "--quiet", "main")
+    main = [repository.commit({"note.txt": str(number)}) for number in range(2)]
+    repository.git("merge", "--quiet", "--no-edit", "change")
+    merge, last = repository.git("rev-parse", "HEAD"), repository.commit({"note.txt": "last"})
+    assert checkout.commits(repository.folder, good, "main") == [good, after, merge, last]
+    assert checkout.commits(repository.folder, main[0], "main") == [*main, merge, last]
+
+
 def test_the_time_limit_holds_for_the_whole_gate(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, float] = {}
 
