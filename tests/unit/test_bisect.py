@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from git_repository import GitRepository
 
 from bench.config.settings import RunSettings
-from bench.errors import SettingsError, UsageError
+from bench.errors import NotApplicable, SettingsError, UsageError
+from bench.machine import uv
 from bench.model.bisection import Bisection, Found, Race
 from bench.model.interval import Interval
+from bench.model.result import Result
+from bench.study import bisect_chains
 from bench.study.bisect import _begun
 from bench.study.bisect_chains import between, chain, released
 from bench.study.bisect_search import NotSlower, Search
@@ -129,10 +133,60 @@ def test_versions_lie_between_the_ends_in_the_order_of_the_index() -> None:
     versions = ["1.8", "1.9", "1.10", "2.0"]
     assert between(["1.9", "2.0"], versions, "it") == ["1.9", "1.10", "2.0"]
     assert between(["1.9", "2"], versions, "it") == ["1.9", "1.10", "2.0"]
+    assert between(["v1.9.0", "2.0-RC.1"], ["1.9", "2.0.0rc1", "2.0.0rc10"], "it") == ["1.9", "2.0.0rc1"]
+    assert between(["1.0+cpu", "1.10"], ["1.0+cpu", "1", "1.1", "1.10.0"], "it") == ["1.0+cpu", "1", "1.1", "1.10.0"]
     with pytest.raises(UsageError, match=r"it 2\.0 is not older than 1\.9"):
         between(["2.0", "1.9"], versions, "it")
     with pytest.raises(UsageError, match=r"it 1\.7 is not available"):
         between(["1.7", "2.0"], versions, "it")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_pre"),
+    [("2.0", False), ("2.0+cuda12", False), ("2.0.post1", False), ("2.0rc1", True), ("2.0.dev3+a1", True)],
+)
+def test_prereleases_are_searched_only_if_an_end_is_one(
+    version: str, is_pre: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def listed(package: str, python: str | None, pre: bool) -> list[str]:
+        asked.append(pre)
+        return ["1.0", version]
+
+    monkeypatch.setattr(bisect_chains, "released", listed)
+    found = chain("train.py", "Its_Name==1.0", f"its-name=={version}", RunSettings(), lambda programs, settings: [])
+    assert asked == [is_pre]
+    assert found.names[-1].endswith(version)
+
+
+def test_a_search_of_versions_ends_if_the_network_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[SettingsError] = [uv.Unreachable("the network failed"), SettingsError("it has no wheel")]
+    versions = bisect_chains.Versions(["it==1", "it==2"], "train.py", RunSettings(), lambda programs, settings: [])
+
+    def environment(name: str) -> Path:
+        raise failures.pop(0)
+
+    monkeypatch.setattr("bench.study.made_envs.environment", environment)
+    with pytest.raises(uv.Unreachable):
+        versions.race("it==2", "it==1")
+    assert versions.race("it==2", "it==1").reason == "it has no wheel"
+
+
+def test_a_commit_that_does_not_support_the_settings_is_skipped(tmp_path: Path) -> None:
+    repository = GitRepository(tmp_path / "project")
+    names = [repository.commit({"train.py": f"print({number})\n"}) for number in range(3)]
+
+    def measure(programs: Sequence[str | Path], settings: RunSettings) -> list[Result]:
+        raise NotApplicable("train defines no step")
+
+    commits = bisect_chains.Commits(
+        names, repository.folder, repository.folder / "train.py", RunSettings(output=tmp_path / "results"), measure
+    )
+    race = commits.race(names[1], names[0])
+    assert (race.verdict, race.reason) == ("skipped", "train defines no step")
+    with pytest.raises(NotApplicable):
+        commits.race(names[2], names[0])
 
 
 def test_the_index_of_pip_is_asked_for_the_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
