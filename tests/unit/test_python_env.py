@@ -12,8 +12,7 @@ import pytest
 
 from bench.config.settings import RunSettings
 from bench.errors import SettingsError
-from bench.machine import pip, python_env, user_cache, uv
-from bench.machine.installed import tensorflow
+from bench.machine import installed, pip, python_env, user_cache, uv
 from bench.session import env_checks, worker_packages
 from bench.study import made_envs
 from bench.study.plan import groups
@@ -34,7 +33,8 @@ def test_an_environment_is_read_by_its_own_interpreter() -> None:
     env = python_env.read("own", Path(sys.prefix))
     assert env.version == ".".join(map(str, sys.version_info[:3]))
     assert env.tag == sys.implementation.cache_tag
-    assert env.tensorflow == (tensorflow() or ("", None))[1]
+    assert env.tensorflow == (installed.tensorflow() or ("", None))[1]
+    assert env.site_packages == str(installed.site_packages())
     assert not worker_packages.missing(env)
     assert env.digest == python_env.read("again", Path(sys.executable)).digest
 
@@ -183,8 +183,8 @@ def test_a_local_package_has_an_environment_for_each_checkout_and_each_change(
             if not (folder / name).exists() or (folder / name).read_text() != content:
                 (folder / name).write_text(content)
         monkeypatch.chdir(folder)
-        (installed,) = made_envs.environment(".").glob("lib/python*/site-packages/local_package.py")
-        return installed.read_text()
+        (module,) = made_envs.environment(".").glob("lib/python*/site-packages/local_package.py")
+        return module.read_text()
 
     assert written(tmp_path / "a b", "A = 1\n") == "A = 1\n"
     assert written(tmp_path / "c", "A = 2\n") == "A = 2\n"
