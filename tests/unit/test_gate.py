@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from git_repository import GitRepository
 from typer.testing import CliRunner
 
+from bench.analyse.comparable import differences
+from bench.analyse.pairing import is_fair, pair
 from bench.cli.app import app
 from bench.config.settings import RunSettings
 from bench.errors import UsageError
 from bench.machine import git_worktree
+from bench.model.result import Result
+from bench.publish.recorder import recording
 from bench.render.sentences import gate as gate_text
+from bench.session.results import new_results
 from bench.session.script_folder import ScriptFolder
 from bench.study import checkout
-from bench.study.plan import spec_of_settings
+from bench.study.plan import groups, spec_of_settings
+from bench.study.run import run_design
+from bench.worker.protocol import Start
+from bench.worker.start_up import import_own_modules
 
 pytestmark = pytest.mark.once
 
@@ -171,6 +182,70 @@ def test_the_base_is_the_commit_at_which_the_head_branched_off(repository: GitRe
     assert checkout.branch_point(repository.folder, main, head) == start
     assert checkout.branch_point(repository.folder, start, head) == start
     assert checkout.branch_point(repository.folder, head, start) == head  # an older commit is checked out
+
+
+WORKLOAD = """
+import json
+from pathlib import Path
+from pydantic import BaseModel
+
+class Params(BaseModel):
+    width: int = 4
+    batch: int = 8
+
+CASES = json.loads(Path("cases.json").read_text())
+
+def step(p, ctx):
+    return lambda: None
+"""
+
+
+def raced(repository: GitRepository, output: Path, **options: Any) -> list[list[Result]]:
+    """Return the results of a gate of HEAD~1 and HEAD before anything is measured: those of the base, and the head."""
+    settings = RunSettings(output=output, compare=True, **options)
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(checkout.at(repository.folder, Path("wide.py"), commit, name, output))
+            for commit, name in (("HEAD~1", "base"), ("HEAD", "head"))
+        ]
+        (group,) = groups(files, settings)
+        with recording(settings) as recorder:
+            results = new_results(group, settings, run_design(group), recorder)
+    return [[result for result in results if result.spec.file == str(file)] for file in files]
+
+
+@pytest.mark.parametrize("change", ["# another text\n", ""])
+@pytest.mark.parametrize(
+    "options", [{}, {"case": ["small", "large"], "param": {"batch": "9"}}, {"vary": {"batch": "2,3"}}]
+)
+def test_each_case_of_a_workload_is_compared_with_the_same_case_of_the_base(
+    repository: GitRepository, tmp_path: Path, change: str, options: dict[str, Any]
+) -> None:
+    small, large = {"width": 1}, {"width": 9}
+    repository.commit({"wide.py": WORKLOAD, "cases.json": json.dumps({"small": small, "large": large})})
+    changed = {"small": small, "large": {"width": 7}}
+    repository.commit({"wide.py": WORKLOAD + change, "cases.json": json.dumps(changed)})
+    base, head = raced(repository, tmp_path / "results", **options)
+    assert {(result.spec.case, result.spec.params["width"]) for result in base} == {("small", 1), ("large", 9)}
+    assert {(result.spec.case, result.spec.params["width"]) for result in head} == {("small", 1), ("large", 7)}
+    found = pair([base, head])
+    assert found.unchecked == []
+    assert len(found.pairs) == len(base)
+    for one, other in found.pairs:
+        assert (one.spec.case, one.spec.params["batch"]) == (other.spec.case, other.spec.params["batch"])
+        assert is_fair(differences(one, other))
+
+
+def test_a_worker_of_a_workload_runs_in_the_folder_of_its_own_commit(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository.folder / "sub")
+    with checkout.at(repository.folder, Path("train.py"), "HEAD~1", "base", tmp_path / "results") as program:
+        spec = spec_of_settings("train", RunSettings()).model_copy(update={"file": str(program), "checkout": "base"})
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        import_own_modules(Start(spec=spec, spawned=0.0))
+        assert Path.cwd() == program.parent
+        monkeypatch.chdir(repository.folder)
 
 
 def test_a_folder_has_no_counterpart_in_another_repository(repository: GitRepository, tmp_path: Path) -> None:
