@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import UsageError
@@ -21,6 +22,13 @@ PREFIX = "devbench-checkout-"
 """Start of the names of the folders that hold worktrees."""
 
 
+OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+"""Variables that git sets for a hook. They would let git write to the user's index while it checks out a commit."""
+
+CONFIGURATION = ("-c", "core.quotePath=false", "-c", f"core.hooksPath={os.devnull}")
+"""Options of git: names in messages as they are, and no hooks of the user."""
+
+
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run git in a folder.
 
@@ -28,7 +36,14 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         UsageError: git is not installed.
     """
     try:
-        return subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False)
+        return subprocess.run(
+            ["git", "-C", str(folder), *CONFIGURATION, *arguments],
+            env={name: value for name, value in os.environ.items() if name not in OF_A_HOOK},
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            check=False,
+        )
     except OSError:
         raise UsageError(
             "git is not installed", "Install it, or compare two folders with `devbench run --compare`."
@@ -38,7 +53,7 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def _git(folder: Path, *arguments: str) -> str | None:
     """Return what git prints. None if it failed."""
     done = _run(folder, *arguments)
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout.removesuffix("\n") if done.returncode == 0 else None
 
 
 def _last_line(text: str) -> str:
@@ -59,7 +74,7 @@ def root_of(program: Path) -> Path:
         raise UsageError(
             f"{program} is not in a git repository: {said}", "Run the command in a clone of the repository."
         )
-    root = Path(done.stdout.strip()).resolve()
+    root = Path(done.stdout.removesuffix("\n")).resolve()
     if not Path.cwd().resolve().is_relative_to(root):
         raise UsageError(f"the working folder is not in the repository of {program}", f"Change to it: cd {root}")
     return root
@@ -71,8 +86,8 @@ def commit_of(root: Path, reference: str) -> str:
     Raises:
         UsageError: there is none in this clone.
     """
-    commit = _git(root, "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
-    if commit is None and _is_shallow(root):
+    commit = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}")
+    if commit is None and is_shallow(root):
         raise UsageError(f"this shallow clone has no commit {reference}", UNSHALLOW)
     if commit is None:
         raise UsageError(f"the repository has no commit {reference}", "Fetch it: git fetch origin")
@@ -89,7 +104,52 @@ def branch_point(root: Path, base: str, head: str) -> str:
     return base if found in (None, head) else found
 
 
-def _is_shallow(root: Path) -> bool:
+@dataclass(frozen=True)
+class Sides:
+    """The two commits that a gate races.
+
+    Attributes:
+        root: The folder of the checkout.
+        tip: The commit that the user named.
+        base: The commit at which the head branched off.
+        head: The current commit.
+    """
+
+    root: Path
+    tip: str
+    base: str
+    head: str
+
+    @property
+    def history(self) -> list[str]:
+        """The commits from the base to the head. Only the two if the head does not contain the base."""
+        known = self.base != self.head and contains(self.root, self.head, self.base)
+        return commits(self.root, self.base, self.head) if known else list(dict.fromkeys((self.base, self.head)))
+
+
+def sides(program: Path, base: str) -> Sides:
+    """Return the commits that a gate of a program races.
+
+    Raises:
+        UsageError: The program is in no repository, or there is no such commit.
+    """
+    root = root_of(program)
+    tip, head = commit_of(root, base), commit_of(root, "HEAD")
+    return Sides(root, tip, branch_point(root, tip, head), head)
+
+
+def contains(root: Path, commit: str, other: str) -> bool:
+    """Return whether a commit is another one or comes after it."""
+    return _git(root, "merge-base", "--is-ancestor", other, commit) is not None
+
+
+def changed_files(root: Path, base: str, head: str) -> list[str]:
+    """Return the paths of the files that differ between two commits, relative to the root."""
+    return list(filter(None, (_git(root, "diff", "--name-only", "--no-renames", "-z", base, head) or "").split("\0")))
+
+
+def is_shallow(root: Path) -> bool:
+    """Return whether a clone lacks a part of the history."""
     return _git(root, "rev-parse", "--is-shallow-repository") == "true"
 
 
@@ -133,8 +193,8 @@ def commits(root: Path, good: str, bad: str) -> list[str]:
         UsageError: there is no such commit, or the good one is not an ancestor of the bad one.
     """
     first, last = (commit_of(root, reference) for reference in (good, bad))
-    if _git(root, "merge-base", "--is-ancestor", first, last) is None or first == last:
-        hint = UNSHALLOW if _is_shallow(root) else "Name the older commit with --good."
+    if not contains(root, last, first) or first == last:
+        hint = UNSHALLOW if is_shallow(root) else "Name the older commit with --good."
         raise UsageError(f"{good} is not an ancestor of {bad}", hint)
     listed = _git(root, "rev-list", "--ancestry-path", "--parents", f"{first}..{last}") or ""
     parents = {commit: others for commit, *others in map(str.split, listed.splitlines())}

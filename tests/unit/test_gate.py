@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from git_repository import GitRepository
 from typer.testing import CliRunner
 
 from bench.analyse.comparable import differences
+from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import is_fair, pair
 from bench.cli.app import app
 from bench.config.settings import RunSettings
@@ -26,6 +28,7 @@ from bench.render.sentences import gate as gate_text
 from bench.session.results import new_results
 from bench.session.script_folder import ScriptFolder
 from bench.study import checkout
+from bench.study.gate import gate
 from bench.study.plan import groups, spec_of_settings
 from bench.study.run import run_design
 from bench.worker.protocol import Start
@@ -271,6 +274,134 @@ def test_each_commit_of_a_search_contains_the_good_one(repository: GitRepository
     merge, last = repository.git("rev-parse", "HEAD"), repository.commit({"note.txt": "last"})
     assert checkout.commits(repository.folder, good, "main") == [good, after, merge, last]
     assert checkout.commits(repository.folder, main[0], "main") == [*main, merge, last]
+
+
+@pytest.fixture
+def not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End each gate when both commits are checked out."""
+
+    def run(files: object, settings: RunSettings, recorder: object, deadline: float) -> None:
+        raise UsageError("it is not run")
+
+    monkeypatch.setattr("bench.study.gate.run", run)
+
+
+@pytest.mark.usefixtures("not_run")
+def test_a_gate_says_how_the_commits_belong_together(repository: GitRepository) -> None:
+    assert "note: HEAD is the current commit, so the gate races this" in refusal("sub/train.py", "--base", "HEAD")
+    repository.git("checkout", "--quiet", "--orphan", "other")
+    repository.commit({})
+    message = refusal("sub/train.py", "--base", "main")
+    assert "note: the base is main itself, with all of its commits. This repository does not have the" in message
+    repository.git("checkout", "--quiet", "main~1")
+    message = refusal("sub/train.py", "--base", "main")
+    assert "note: main is newer than the current commit and contains it." in message
+    assert "it is not run" in message
+
+
+@pytest.mark.usefixtures("not_run")
+def test_a_gate_says_what_both_commits_share(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"requirements/train.txt": "keras==3\n", "uv.lock": "", "src/mine/__init__.py": "", "notes": ""})
+    for name, kind in (("copied", {}), ("linked", {"editable": True})):
+        info = tmp_path / "site" / f"{name}-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (info / "RECORD").write_text(f"{info.name}/METADATA,,\nmine/__init__.py,,\n")
+        (info / "direct_url.json").write_text(json.dumps({"url": repository.folder.as_uri(), "dir_info": kind}))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    message = refusal("sub/train.py", "--base", "HEAD~1")
+    assert "although these files differ: requirements/train.txt, uv.lock" in message
+    assert "note: both commits import the installed copy of copied." in message
+    assert "linked" not in message
+    monkeypatch.setenv("PYTHONPATH", str(repository.folder / "src"))
+    assert "installed copy" not in refusal("sub/train.py", "--base", "HEAD~1")
+
+
+def test_a_gate_that_measures_nothing_says_why_in_its_summary(repository: GitRepository, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    refusal("sub/train.py", "--base", "v9", "--summary", str(summary))
+    repository.commit({"sub/train.py": "print(\n"})
+    refusal("sub/train.py", "--base", "HEAD~1", "--summary", str(summary))
+    text = summary.read_text()
+    assert text.count("## devbench gate: no verdict\n\n") == 2
+    assert "the repository has no commit v9" in text
+    assert "the head has a syntax error in train.py, line 1" in text
+
+
+@pytest.mark.usefixtures("not_run")
+def test_a_gate_resolves_its_commits_once(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve, resolved = checkout.commit_of, []
+
+    def commit_of(root: Path, reference: str) -> str:
+        resolved.append(reference)
+        return resolve(root, reference)
+
+    monkeypatch.setattr(checkout, "commit_of", commit_of)
+    refusal("sub/train.py", "--base", "HEAD~1")
+    assert resolved == ["HEAD~1", "HEAD"]
+
+
+def test_the_history_of_a_gate_ends_with_the_head(repository: GitRepository) -> None:
+    program = repository.folder / "sub" / "train.py"
+    first, second = (repository.git("rev-parse", name) for name in ("HEAD~1", "HEAD"))
+    assert checkout.sides(program, "HEAD~1").history == [first, second]
+    assert checkout.sides(program, "HEAD").history == [second]
+    repository.git("checkout", "--quiet", "HEAD~1")
+    assert checkout.sides(program, "main").history == [second, first]
+
+
+def test_the_slower_case_is_explained(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    explained: list[RunSettings] = []
+    spec = spec_of_settings("train", RunSettings()).model_copy(update={"case": "large", "backend": "cuda"})
+    comparisons = [
+        SimpleNamespace(verdict="slower", unfair=unfair, other=SimpleNamespace(id=name))
+        for name, unfair in (("a", ["another device"]), ("b", []))
+    ]
+    results = [
+        SimpleNamespace(id="a", spec=spec_of_settings("train", RunSettings())),
+        SimpleNamespace(id="b", spec=spec),
+    ]
+    monkeypatch.setattr("bench.study.gate.run", lambda *rest, **more: SimpleNamespace(results=results))
+    monkeypatch.setattr("bench.study.gate.pair", lambda sides: None)
+    monkeypatch.setattr(Outcome, "of", lambda *rest: SimpleNamespace(comparisons=comparisons))
+    monkeypatch.setattr("bench.study.gate.explain", lambda program, settings, recorder: explained.append(settings))
+    gate(Path("sub/train.py"), "HEAD~1", RunSettings(backend="cpu,cuda"), explain_slower=True)
+    (settings,) = explained
+    assert (settings.backend, settings.case) == (("cuda",), ("large",))
+
+
+def test_a_checkout_leaves_the_index_of_a_git_hook_alone_and_runs_no_hook(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = repository.folder / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 3\n")
+    hook.chmod(0o755)
+    index = repository.folder / ".git" / "index"
+    before = index.read_bytes()
+    monkeypatch.setenv("GIT_DIR", str(repository.folder / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(index))
+    with checkout.at(repository.folder, Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results") as program:
+        assert (program.parent / "helper.py").read_text() == "NUMBER = 1\n"
+    assert index.read_bytes() == before
+
+
+def test_names_may_have_spaces_and_letters_of_any_alphabet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = GitRepository(tmp_path / "größer als ")
+    for number in (1, 2):
+        repository.commit({" ein ordner/übung 1.py": f"print({number})\n"})
+    monkeypatch.chdir(repository.folder)
+    (repository.folder / " daten ä.csv").write_text("1,2\n")
+    program = Path(" ein ordner/übung 1.py")
+    root = checkout.root_of(program)
+    with checkout.at(root, program, checkout.commit_of(root, "HEAD~1"), "base", tmp_path / "results") as file:
+        assert file.read_text() == "print(1)\n"
+        assert (file.parent.parent / " daten ä.csv").read_text() == "1,2\n"
+    program.write_text("print(3)\n")
+    with pytest.raises(UsageError, match=r"uncommitted changes in 1 file: .* ein ordner/übung 1.py"):
+        checkout.require_clean(root)
 
 
 def test_the_time_limit_holds_for_the_whole_gate(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
