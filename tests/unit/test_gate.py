@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -83,6 +84,33 @@ def test_a_shallow_clone_is_refused_with_the_command_that_completes_it(
     message = refusal("sub/train.py", "--base", "HEAD~1")
     assert "this shallow clone has no commit HEAD~1" in message
     assert "git fetch --unshallow" in message
+
+
+@pytest.mark.parametrize("depth", ["1", "2"])
+@pytest.mark.parametrize("base", ["origin/main", "tip"])
+def test_the_action_fetches_the_commit_at_which_the_head_of_a_shallow_clone_branched_off(
+    repository: GitRepository, tmp_path: Path, depth: str, base: str
+) -> None:
+    import yaml  # the environment with TensorFlow 2.10 lacks it
+
+    start = repository.git("rev-parse", "HEAD")
+    repository.git("checkout", "--quiet", "-b", "change")
+    for number in range(3):
+        repository.commit({"sub/helper.py": f"NUMBER = 1{number}\n"})
+    repository.git("checkout", "--quiet", "main")
+    tip = [repository.commit({"note.txt": str(number)}) for number in range(3)][-1]
+    clone = tmp_path / "shallow"
+    options = ["--quiet", "--depth", depth, "--branch", "change"]
+    subprocess.run(["git", "clone", *options, repository.folder.as_uri(), str(clone)], check=True)
+    if base == "tip":  # a commit that is there, but not its history
+        subprocess.run(["git", "fetch", "--quiet", "--depth", depth, "origin", tip], cwd=clone, check=True)
+        base = tip
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    (step,) = (step for step in action["runs"]["steps"] if step["name"] == "Fetch the base")
+    bash = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]]
+    subprocess.run(bash, cwd=clone, env={**os.environ, "BASE": base}, check=True)
+    head = checkout.commit_of(clone, "HEAD")
+    assert checkout.branch_point(clone, checkout.commit_of(clone, base), head) == start
 
 
 def test_changes_that_are_not_committed_are_refused(repository: GitRepository) -> None:
