@@ -12,11 +12,11 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.errors import SettingsError
-from bench.machine import user_cache, uv
+from bench.machine import sources, user_cache, uv
 from bench.machine.urls import without_user
 from bench.session.worker_packages import NEEDED
 
@@ -24,11 +24,6 @@ INTERPRETERS = ("bin/python", "Scripts/python.exe")
 
 PYTHON = re.compile(r"python==(?P<version>\d+\.\d+(\.\d+)?)")
 """A requirement that chooses the version of Python."""
-
-SOURCES = frozenset(
-    (".c", ".cc", ".cfg", ".cpp", ".cu", ".h", ".hpp", ".in", ".pxd", ".py", ".pyi", ".pyx", ".rs", ".toml")
-)
-"""Suffixes of the files that a package is built from."""
 
 SEPARATOR = re.compile(r",(?!\s*[<>=!~])(?![^\[]*\])")
 """A comma between two environments, not one within `pandas>=2,<3` or `package[one,two]`."""
@@ -71,8 +66,8 @@ def environment(name: str) -> Path:
         *("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-"),
         text="\n".join([*requirements, NEEDED]),
     )
-    sources = [_digest(path) for _, path in local.values()]
-    key = "\n".join((python, sys.platform, platform.machine(), resolved, *sources))
+    digests = [sources.digest(path) for _, path in local.values()]
+    key = "\n".join((python, sys.platform, platform.machine(), resolved, *digests))
     folder = user_cache.folder() / "environments" / hashlib.sha256(key.encode()).hexdigest()[:16]
     if folder.exists() and not any((folder / name).exists() for name in INTERPRETERS):
         shutil.rmtree(folder)  # the Python that it was made with was removed
@@ -88,27 +83,6 @@ def _local(requirement: str) -> tuple[str, Path] | None:
         return None
     path = Path(text).resolve()
     return (f"{path.as_uri()}{bracket}{extras}", path) if path.exists() else None
-
-
-def _digest(path: Path) -> str:
-    """Return a hash of a file, or of the sources in a folder."""
-    files = [path] if path.is_file() else sorted(_sources(path))
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.relative_to(path.parent)}\0".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def _sources(folder: Path) -> Iterator[Path]:
-    """Yield the sources in a folder. Nothing else counts, because a build or a run may write beside them."""
-    for parent, folders, names in os.walk(folder):
-        built = ("build", "dist") if Path(parent) == folder else ()
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in built]
-        if "pyvenv.cfg" in names:
-            folders.clear()
-            continue
-        yield from (Path(parent, name) for name in names if Path(name).suffix in SOURCES)
 
 
 def chosen_python(requirements: str) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from git_repository import GitRepository
 
+from bench.cli.bisect import state_file
 from bench.config.settings import RunSettings
 from bench.errors import NotApplicable, SettingsError, UsageError
 from bench.machine import uv
@@ -223,6 +224,30 @@ def test_the_index_that_uv_is_configured_for_is_asked_for_the_versions(
 def test_ends_of_different_kinds_are_refused(good: str, bad: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         chain("train.py", good, bad, RunSettings(), lambda programs, settings: [])
+
+
+def test_a_search_starts_over_if_a_module_changed_but_not_after_its_own_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine" / "deep").mkdir(parents=True)
+    (tmp_path / "train.py").write_text("import mine.deep\n")
+    settings = RunSettings(output=Path())
+
+    def state(good: str = "it==1", bad: str = "it==2") -> Path:
+        return state_file(settings, "train.py", good, bad, "")
+
+    before = state(), state("HEAD~1", "HEAD")
+    assert len({*before}) == 2
+    before[0].parent.mkdir()
+    before[0].write_text("{}")
+    (tmp_path / "20260101-cifar.json").write_text("{}")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "module.py").write_text("")
+    assert state() == before[0]
+    (tmp_path / "mine" / "deep" / "__init__.py").write_text("A = 1\n")
+    assert state() != before[0]
+    assert state("HEAD~1", "HEAD") == before[1]  # the commits have files of their own
 
 
 @pytest.mark.parametrize("text", ["{", '{"chain": ["a", "b"], "of": "another version"}'])
