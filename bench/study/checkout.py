@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,8 +19,10 @@ UNSHALLOW = "Fetch the history: git fetch --unshallow. In actions/checkout, set 
 
 SUBMODULES = "If a submodule lacks the commit, fetch it: git submodule update --init --recursive"
 
+LFS = "Fetch the files of Git LFS: git lfs fetch --all"
+
 PREFIX = "devbench-checkout-"
-"""Start of the names of the folders that hold worktrees."""
+"""Start of the names of the folders that hold worktrees. The id of the process follows."""
 
 
 OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
@@ -230,11 +233,29 @@ def at(root: Path, program: Path, commit: str, name: str, output: Path) -> Itera
         raise UsageError(
             f"{file.as_posix()} does not exist in commit {commit[:12]}", "Choose a commit that has the program."
         )
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as scratch:
+    _remove_leftovers(root)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as scratch:
         folder = Path(scratch).resolve() / name
         with _worktree(root, folder, commit):
             _link_untracked(root, folder, output.resolve())
             yield folder / file
+
+
+def _remove_leftovers(root: Path) -> None:
+    """Remove the worktrees of processes that were killed. The name of their folder has the id of the process."""
+    import psutil
+
+    listed = (_git(root, "worktree", "list", "--porcelain") or "").splitlines()
+    for worktree in (Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")):
+        scratch = worktree.parent
+        owner = scratch.name.removeprefix(PREFIX).partition("-")[0]
+        if not scratch.name.startswith(PREFIX) or not owner.isdigit() or not scratch.is_dir():
+            continue
+        if not psutil.pid_exists(int(owner)):
+            for path, _ in _submodules(root, "HEAD"):
+                _git(root / path, "worktree", "remove", "--force", str(worktree / path))
+            _git(root, "worktree", "remove", "--force", str(worktree))
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager
@@ -248,7 +269,9 @@ def _worktree(root: Path, folder: Path, commit: str) -> Iterator[None]:
         with uninterrupted():
             done = _run(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
         if done.returncode:
-            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {_last_line(done.stderr)}", SUBMODULES)
+            said = _last_line(done.stderr)
+            hint = LFS if "lfs" in said else SUBMODULES
+            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {said}", hint)
         with ExitStack() as stack:
             for path, own in _submodules(root, commit):
                 stack.enter_context(_worktree(root / path, folder / path, own))

@@ -416,6 +416,24 @@ def test_a_checkout_leaves_the_index_of_a_git_hook_alone_and_runs_no_hook(
     assert index.read_bytes() == before
 
 
+def test_worktrees_of_a_process_that_was_killed_are_removed(repository: GitRepository, tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = tmp_path / f"{checkout.PREFIX}{ended.pid}-abc" / "base"
+    kept = tmp_path / f"{checkout.PREFIX}{os.getpid()}-abc" / "base"
+    users = tmp_path / "mine" / "base"
+    for folder in (left, kept, users):
+        repository.git("worktree", "add", "--quiet", "--detach", str(folder))
+    with checkout.at(repository.folder, Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results"):
+        pass
+    assert not left.parent.exists()
+    listed = repository.git("worktree", "list", "--porcelain")
+    assert [line.split(" ", 1)[1] for line in listed.splitlines() if line.startswith("worktree ")][1:] == [
+        str(kept),
+        str(users),
+    ]
+
+
 def test_names_may_have_spaces_and_letters_of_any_alphabet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = GitRepository(tmp_path / "größer als ")
     for number in (1, 2):
