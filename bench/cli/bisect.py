@@ -68,10 +68,8 @@ def state_file(settings: RunSettings, program: str, good: str, bad: str, package
     if registry.is_path(program) and PINNED.fullmatch(good) and path.is_file():
         folder = Path.cwd() if Path.cwd() in path.parents else path.parent  # which it may import modules from
         digest = sources.digest(path) + sources.digest(folder)
-    key = "\n".join((str(path), good, bad, packages, request, digest))
-    return (
-        settings.output / "bisections" / f"{hashlib.sha256(key.encode(errors='surrogateescape')).hexdigest()[:12]}.json"
-    )
+    key = "\n".join((str(path), good, bad, packages, request, digest)).encode(errors="surrogateescape")
+    return settings.output / "bisections" / f"{hashlib.sha256(key).hexdigest()[:12]}.json"
 
 
 def _show(bisection: Bisection, interruption: Interrupted | None, settings: RunSettings) -> int:
