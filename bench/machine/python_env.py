@@ -102,7 +102,8 @@ def read(name: str, path: Path) -> PythonEnv:
     try:
         command = [str(python), "-c", _READ]
         output = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
-        env = PythonEnv(name=name, python=str(python), **json.loads(output))
+        (last,) = output.strip().splitlines()[-1:]  # a `.pth` file or `sitecustomize` may print more before it
+        env = PythonEnv(name=name, python=str(python), **json.loads(last))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         said = str(getattr(error, "stderr", "") or error).strip().splitlines()[-1:]
         raise SettingsError(

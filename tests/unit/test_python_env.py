@@ -39,6 +39,13 @@ def test_an_environment_is_read_by_its_own_interpreter() -> None:
     assert env.digest == python_env.read("again", Path(sys.executable)).digest
 
 
+def test_an_environment_that_prints_at_its_start_is_read(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\necho welcome\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    assert python_env.read("it", program).tag == sys.implementation.cache_tag
+
+
 def test_an_environment_that_cannot_be_used_is_refused_with_the_reason(empty: Path, tmp_path: Path) -> None:
     (tmp_path / "python").write_text("#!/bin/sh\necho broken >&2; exit 3\n")
     (tmp_path / "python").chmod(0o755)
