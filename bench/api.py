@@ -204,7 +204,7 @@ def bisect(
         settings: The settings of each race.
         packages: Other requirements of the environments, separated by spaces.
         recorder: Saves and publishes results. Default: one made from the settings.
-        state: File that holds the races so far. If it exists and has the same chain, the search continues from it.
+        state: File that holds the races so far. If it exists, the search uses those of its versions or commits.
 
     Raises:
         UsageError: The ends cannot be searched.

@@ -60,6 +60,7 @@ def state_file(settings: RunSettings, program: str, good: str, bad: str, package
     program as it is in the working folder, so the sources there count too. If one of them changes, the search starts
     again.
     """
+    from bench.study import made_envs
     from bench.study.bisect_chains import PINNED
 
     options = {option for role in ROLES.values() for option in role.options} & set(RunSettings.model_fields)
@@ -67,7 +68,7 @@ def state_file(settings: RunSettings, program: str, good: str, bad: str, package
     path, digest = Path(program).absolute(), ""
     if registry.is_path(program) and PINNED.fullmatch(good) and path.is_file():
         folder = Path.cwd() if Path.cwd() in path.parents else path.parent  # which it may import modules from
-        digest = sources.digest(path) + sources.digest(folder)
+        digest = "".join((sources.digest(path), sources.digest(folder), *made_envs.local_digests(packages)))
     key = "\n".join((str(path), good, bad, packages, request, digest)).encode(errors="surrogateescape")
     return settings.output / "bisections" / f"{hashlib.sha256(key).hexdigest()[:12]}.json"
 

@@ -57,17 +57,14 @@ def environment(name: str) -> Path:
     shown = without_user(name)
     chosen = chosen_python(name)
     python = chosen or f"{sys.version_info.major}.{sys.version_info.minor}"
-    words = [word for word in name.split() if not PYTHON.fullmatch(word)]
-    local = {word: path for word in words if (path := _local(word)) is not None}
-    requirements = [local[word][0] if word in local else word for word in words]
+    requirements = [_absolute(word) for word in name.split() if not PYTHON.fullmatch(word)]
     interpreter = chosen or sys.executable
     resolved = uv.run(
         f"--with {shown} cannot be resolved for Python {python}",
         *("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-"),
         text="\n".join([*requirements, NEEDED]),
     )
-    digests = [sources.digest(path) for _, path in local.values()]
-    key = "\n".join((python, sys.platform, platform.machine(), resolved, *digests))
+    key = "\n".join((python, sys.platform, platform.machine(), resolved, *local_digests(name)))
     folder = user_cache.folder() / "environments" / hashlib.sha256(key.encode()).hexdigest()[:16]
     if folder.exists() and not any((folder / name).exists() for name in INTERPRETERS):
         shutil.rmtree(folder)  # the Python that it was made with was removed
@@ -76,13 +73,25 @@ def environment(name: str) -> Path:
     return folder
 
 
-def _local(requirement: str) -> tuple[str, Path] | None:
-    """Return a requirement that is a file or a folder, as a URL, and its absolute path. None if it is neither."""
-    text, bracket, extras = requirement.partition("[")
+def local_digests(requirements: str) -> list[str]:
+    """Return a hash of each file or folder among requirements that are separated by spaces."""
+    return [sources.digest(path) for path in map(_local, requirements.split()) if path is not None]
+
+
+def _local(requirement: str) -> Path | None:
+    """Return the path of a requirement that is a file or a folder. None if it is neither."""
+    text = requirement.partition("[")[0]
     if text not in (".", "..") and "/" not in text and os.sep not in text:
         return None
     path = Path(text).resolve()
-    return (f"{path.as_uri()}{bracket}{extras}", path) if path.exists() else None
+    return path if path.exists() else None
+
+
+def _absolute(requirement: str) -> str:
+    """Return a requirement, as a URL if it is a file or a folder."""
+    path = _local(requirement)
+    _, bracket, extras = requirement.partition("[")
+    return requirement if path is None else f"{path.as_uri()}{bracket}{extras}"
 
 
 def chosen_python(requirements: str) -> str | None:

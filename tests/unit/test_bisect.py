@@ -229,13 +229,15 @@ def test_ends_of_different_kinds_are_refused(good: str, bad: str, message: str) 
 def test_a_search_starts_over_if_a_module_changed_but_not_after_its_own_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine" / "deep").mkdir(parents=True)
+    (tmp_path / "project" / "mine" / "deep").mkdir(parents=True)
+    (tmp_path / "library").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    tmp_path /= "project"
     (tmp_path / "train.py").write_text("import mine.deep\n")
     settings = RunSettings(output=Path())
 
     def state(good: str = "it==1", bad: str = "it==2") -> Path:
-        return state_file(settings, "train.py", good, bad, "")
+        return state_file(settings, "train.py", good, bad, "tensorflow ../library")
 
     before = state(), state("HEAD~1", "HEAD")
     assert len({*before}) == 2
@@ -247,7 +249,22 @@ def test_a_search_starts_over_if_a_module_changed_but_not_after_its_own_results(
     assert state() == before[0]
     (tmp_path / "mine" / "deep" / "__init__.py").write_text("A = 1\n")
     assert state() != before[0]
+    changed = state()
+    (tmp_path.parent / "library" / "library.py").write_text("")
+    assert state() != changed
     assert state("HEAD~1", "HEAD") == before[1]  # the commits have files of their own
+
+
+def test_a_search_up_to_a_branch_keeps_its_races_when_the_branch_grows(tmp_path: Path) -> None:
+    pairs: dict[tuple[str, str], Found] = {
+        ("c", "a"): "bad",
+        ("b", "a"): "good",
+        ("x", "a"): "bad",
+        ("d", "a"): "undecided",
+    }
+    races = [Race(name=name, against=against, verdict=found, seconds=1.0) for (name, against), found in pairs.items()]
+    (tmp_path / "it.json").write_text(Bisection(chain=["a", "b", "x", "c"], races=races).model_dump_json())
+    assert _begun(["a", "b", "c", "d"], tmp_path / "it.json") == Bisection(chain=["a", "b", "c", "d"], races=races[:2])
 
 
 @pytest.mark.parametrize("text", ["{", '{"chain": ["a", "b"], "of": "another version"}'])
