@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import UsageError
+from bench.machine.urls import without_user
 from bench.signals import uninterrupted
 
 UNSHALLOW = "Fetch the history: git fetch --unshallow. In actions/checkout, set fetch-depth: 0."
@@ -60,7 +61,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["git failed without a message"])[-1]
+    return without_user((text.strip().splitlines() or ["git failed without a message"])[-1])
 
 
 def root_of(program: Path) -> Path:
@@ -89,7 +90,7 @@ def commit_of(root: Path, reference: str) -> str:
     Raises:
         UsageError: there is none in this clone.
     """
-    commit = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}")
+    commit = _git(root, "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
     if commit is None and is_shallow(root):
         raise UsageError(f"this shallow clone has no commit {reference}", UNSHALLOW)
     if commit is None:

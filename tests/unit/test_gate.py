@@ -70,6 +70,7 @@ def test_a_base_that_does_not_exist_is_refused(repository: GitRepository) -> Non
     message = refusal("sub/train.py", "--base", "v9")
     assert "the repository has no commit v9" in message
     assert "git fetch origin" in message
+    assert "the repository has no commit --all" in refusal("sub/train.py", "--base=--all")
     repository.git("mv", "sub/train.py", "sub/other.py")
     repository.commit({})
     assert "sub/other.py does not exist in commit" in refusal("sub/other.py", "--base", "HEAD~1")
