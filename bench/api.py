@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bench.model.sweep import Sweep
     from bench.publish.recorder import Recorder
     from bench.store.selection import Selection
+    from bench.study.checkout import Sides
     from bench.study.scale_hosts import Hosts
 
 
@@ -155,7 +156,13 @@ def join_scaling(program: str, settings: RunSettings, cluster: Hosts, tell: Call
 
 
 def gate(
-    program: Path, base: str, settings: RunSettings, recorder: Recorder | None = None, *, explain_slower: bool = False
+    program: Path,
+    base: str,
+    settings: RunSettings,
+    recorder: Recorder | None = None,
+    *,
+    explain_slower: bool = False,
+    sides: Sides | None = None,
 ) -> Outcome:
     """Race a program at the current commit against another commit, as `devbench gate` does.
 
@@ -165,6 +172,7 @@ def gate(
         settings: The settings of the race.
         recorder: Saves and publishes results. Default: one made from the settings.
         explain_slower: Whether to explain the program at the current commit if it is slower.
+        sides: The two commits. Default: those of `base` and of the current checkout.
 
     Returns:
         The results of both commits, with a comparison of each pair. `checkout.name_of` tells the two apart.
@@ -175,7 +183,7 @@ def gate(
     """
     from bench.study import gate as study
 
-    return study.gate(program, base, settings, recorder, explain_slower=explain_slower)
+    return study.gate(program, base, settings, recorder, explain_slower=explain_slower, sides=sides)
 
 
 def bisect(
@@ -196,7 +204,7 @@ def bisect(
         settings: The settings of each race.
         packages: Other requirements of the environments, separated by spaces.
         recorder: Saves and publishes results. Default: one made from the settings.
-        state: File that holds the races so far. If it exists and has the same chain, the search continues from it.
+        state: File that holds the races so far. If it exists, the search uses those of its versions or commits.
 
     Raises:
         UsageError: The ends cannot be searched.

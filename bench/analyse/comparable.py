@@ -31,12 +31,14 @@ Such a field is the axis only if the specs differ in nothing else.
 def differences(base: Result, other: Result) -> list[Difference]:
     """Return all differences of two results: first the axis, then what makes them unfair, then the context."""
     program = list(_program(base, other))
-    # Another file or case brings its own loop and parameters, so differences in these are context.
+    # Another file or case brings its own loop and parameters, so differences in these are context. Another checkout may
+    # have other modules, which define the parameters.
     other_program = any(difference.kind == "axis" for difference in program)
+    other_params = other_program or base.spec.checkout != other.spec.checkout
     diffs = [
         *program,
         *_execution(base, other, other_program),
-        *_params(base, other, other_program),
+        *_params(base, other, other_params),
         *_data(base, other, other_program),
     ]
     _refuse_several_axes(diffs)
@@ -108,13 +110,11 @@ def _env(base: Env | None, other: Env | None) -> Iterator[Difference]:
         yield Difference(name="packages in one environment only", base=only[0], other=only[1], kind="context")
 
 
-def _params(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:
+def _params(base: Result, other: Result, other_params: bool) -> Iterator[Difference]:
     a, b = base.spec.params, other.spec.params
     for name in dict.fromkeys([*a, *b]):
         if a.get(name) != b.get(name):
-            yield Difference(
-                name=name, base=a.get(name), other=b.get(name), kind="context" if other_program else "axis"
-            )
+            yield Difference(name=name, base=a.get(name), other=b.get(name), kind="context" if other_params else "axis")
 
 
 def _data(base: Result, other: Result, other_program: bool) -> Iterator[Difference]:

@@ -173,20 +173,22 @@ def _pair_two_sets(bases: Sequence[Result], others: Sequence[Result]) -> Pairing
 def _nearest(bases: Sequence[Result], other: Result) -> Result | None:
     """Return the result that does the same work on any machine, or that differs in one thing only.
 
-    Among several, prefer one that does the same work, then one whose file has the same name, then one on the same
-    machine, then one on another backend, then one in the same loop if file or case bring their own. None if several are
-    left.
+    Among several, prefer one that does the same work, then one whose file has the same name, then the same case, then
+    one on the same machine, then one on another backend, then one in the same loop if file or case bring their own,
+    then the one with the fewest other parameters. None if several are left.
     """
-    ranked: dict[tuple[bool, ...], list[Result]] = {}
+    ranked: dict[tuple[int, ...], list[Result]] = {}
     for base in bases:
         if is_fair(diffs := differences(base, other)):
             name = axis(diffs)
             rank = (
                 name not in (None, *SECONDARY),
                 base.spec.workload != other.spec.workload,
+                base.spec.case != other.spec.case,
                 base.fingerprint != other.fingerprint,
                 name != "backend",
                 name in ("file", "case") and base.spec.loop != other.spec.loop,
+                sum(base.spec.params.get(key) != value for key, value in other.spec.params.items()),
             )
             ranked.setdefault(rank, []).append(base)
     nearest = ranked[min(ranked)] if ranked else []

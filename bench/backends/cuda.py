@@ -52,7 +52,7 @@ def environment(spec: Spec) -> dict[str, str]:
         **hiding_variables(NAME),
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         **_cuda_checks.device_order(),
-        **_cuda_libraries.search_path(),
+        **_cuda_libraries.search_path(spec.env),
     }
     # By default, the driver's cache is smaller than TensorFlow's kernels for a GPU that is newer than its build.
     variables["CUDA_CACHE_MAXSIZE"] = os.environ.get("CUDA_CACHE_MAXSIZE", LARGEST_CACHE)

@@ -15,6 +15,7 @@ from bench.cli.measure import PROGRAM, measure
 from bench.cli.options import with_settings
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted
+from bench.machine import sources
 from bench.model.bisection import Bisection
 from bench.model.spec import ROLES
 
@@ -55,15 +56,20 @@ def bisect(
 def state_file(settings: RunSettings, program: str, good: str, bad: str, packages: str) -> Path:
     """Return the file that holds the races of a search so far.
 
-    Its name is a hash of the arguments, of the settings that can change a result, and of the program and the Python
-    files beside it. If one of them changes, the search starts again.
+    Its name is a hash of the arguments and of the settings that can change a result. A search of versions runs the
+    program as it is in the working folder, so the sources there count too. If one of them changes, the search starts
+    again.
     """
+    from bench.study import made_envs
+    from bench.study.bisect_chains import PINNED
+
     options = {option for role in ROLES.values() for option in role.options} & set(RunSettings.model_fields)
-    request = settings.model_dump_json(include={*options, "threshold", "args"})
-    path = Path(program)
-    modules = path.parent.glob("*.py") if registry.is_path(program) else []  # which it may import
-    texts = [file.read_bytes() for file in sorted({*modules, path}) if file.is_file()]
-    key = "\n".join((str(path.absolute()), good, bad, packages, request)).encode() + b"".join(texts)
+    request = settings.model_dump_json(include={*options, "threshold", "args", "workdir"})
+    path, digest = Path(program).absolute(), ""
+    if registry.is_path(program) and PINNED.fullmatch(good) and path.is_file():
+        folder = Path.cwd() if Path.cwd() in path.parents else path.parent  # which it may import modules from
+        digest = "".join((sources.digest(path), sources.digest(folder), *made_envs.local_digests(packages)))
+    key = "\n".join((str(path), good, bad, packages, request, digest)).encode(errors="surrogateescape")
     return settings.output / "bisections" / f"{hashlib.sha256(key).hexdigest()[:12]}.json"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,7 @@ from bench.store.ids import new_id
 if TYPE_CHECKING:
     from bench.analyse.outcome import Outcome
     from bench.model.spec import Spec
+    from bench.publish.recorder import Recorder
 
 
 def gate(
@@ -54,23 +56,29 @@ def gate(
     """Fail if the current commit makes a program slower.
 
     The base and the current commit (the head) run interleaved, each in a git worktree. Exit code 0: not slower, or
-    undecided. 1: too little data. 2: one of them does not run, or the command is invalid. 4: they cannot be compared.
-    5: slower.
+    undecided. 1: too little data. 2: one of them does not run, or the command is invalid. 3: the device is missing. 4:
+    they cannot be compared. 5: slower.
     """
     from bench import api
+    from bench.study import checkout
 
     path = summary or (Path(text) if (text := os.environ.get("GITHUB_STEP_SUMMARY")) else None)
     if path is not None:
         _require_writable(path)
-    commits = _commits(program, base)
+    with _failure_in(path):
+        sides = checkout.sides(program, base)
     raced = settings.model_copy(update={"output": settings.output / "gates" / new_id()})
 
     def after_slow_down(spec: Spec) -> list[tuple[str, str]]:
-        return next_steps.after_slow_down(spec, str(program), commits, raced, explained=explain)
+        return next_steps.after_slow_down(spec, str(program), sides.history, raced, explained=explain)
+
+    def work(recorder: Recorder) -> Outcome:
+        with _failure_in(path):
+            return api.gate(program, base, raced, recorder, explain_slower=explain, sides=sides)
 
     measure(
         raced,
-        lambda recorder: api.gate(program, base, raced, recorder, explain_slower=explain),
+        work,
         lambda outcome, interruption: _show(outcome, interruption, raced, base, path, after_slow_down),
     )
 
@@ -101,8 +109,8 @@ def _show(
         error = gate_error(allowed, refused, outcome.unchecked, settings.threshold)
         if not settings.json:
             typer.echo(terminal.text(allowed, outcome.matrices), nl=False)
-    if path is not None and outcome.results:
-        _append(path, outcome, error, settings)
+    if path is not None:
+        _summarize(path, outcome, error, settings)
     announce(f"results: {settings.output}")
     document = {"comparisons": [as_json(comparison) for comparison in outcome.comparisons]} if settings.json else None
     code = conclude(document, error)
@@ -116,20 +124,6 @@ def _show(
     return code
 
 
-def _commits(program: Path, base: str) -> list[str]:
-    """Return the commits from the base to the head.
-
-    Raises:
-        UsageError: The program is in no repository, or there is no such commit.
-    """
-    from bench.study import checkout
-
-    root = checkout.root_of(program)
-    head = checkout.commit_of(root, "HEAD")
-    start = checkout.branch_point(root, checkout.commit_of(root, base), head)
-    return [start] if start == head else checkout.commits(root, start, head)
-
-
 def _failure(outcome: Outcome, base: str) -> DevbenchError | None:
     """Return the error of a side that does not run. None if both run."""
     from bench.study.checkout import name_of
@@ -141,8 +135,26 @@ def _failure(outcome: Outcome, base: str) -> DevbenchError | None:
     return None
 
 
-def _append(path: Path, outcome: Outcome, error: DevbenchError | None, settings: RunSettings) -> None:
-    """Append the verdict and a report to a file, as Markdown."""
+@contextmanager
+def _failure_in(path: Path | None) -> Iterator[None]:
+    """Append an error to the summary if it ends the gate before there is an outcome."""
+    try:
+        yield
+    except DevbenchError as error:
+        has_outcome = isinstance(error, Interrupted) and (error.document is not None or error.results)
+        if path is not None and not has_outcome:
+            _append(path, "no verdict", [error.message, error.hint])
+        raise
+
+
+def _append(path: Path, verdict: str, paragraphs: Sequence[str], report: str = "") -> None:
+    """Append a section to the summary."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n\n".join([f"## devbench gate: {verdict}", *filter(None, paragraphs), report]))
+
+
+def _summarize(path: Path, outcome: Outcome, error: DevbenchError | None, settings: RunSettings) -> None:
+    """Append the verdict and a report to the summary."""
     from bench import api
     from bench.render.report import markdown
     from bench.render.report.compose import compose
@@ -155,9 +167,10 @@ def _append(path: Path, outcome: Outcome, error: DevbenchError | None, settings:
     failed = error is not None and not isinstance(error, SlowerThanAllowed)
     lines = [error.message] if error is not None and failed else [verdict(worst), false_alarms()] if worst else []
     head = "no verdict" if failed or worst is None else worst.verdict
-    with path.open("a", encoding="utf-8") as file:
-        file.write("\n\n".join([f"## devbench gate: {head}", *lines, ""]))
-        file.write(markdown.render(compose(*api.report(settings.output, settings.threshold)), __version__))
+    report = ""
+    if outcome.results:
+        report = markdown.render(compose(*api.report(settings.output, settings.threshold)), __version__)
+    _append(path, head, lines, report)
 
 
 command = build(with_settings(gate), "gate")

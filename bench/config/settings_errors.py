@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from bench.config import syntax
 from bench.errors import SettingsError
-from bench.machine.credentials import without_credentials
+from bench.machine.urls import without_user
 
 
 def from_validation(error: ValidationError, origin: Callable[[str], str]) -> SettingsError:
@@ -39,7 +39,7 @@ def invalid(value: object, origin: str, allowed: str) -> SettingsError:
 def _message(value: object, origin: str) -> str:
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         value = ",".join(value)
-    return f"invalid value '{without_credentials(str(value))}' for {origin}"
+    return f"invalid value '{without_user(str(value))}' for {origin}"
 
 
 def _sentence(text: str) -> str:

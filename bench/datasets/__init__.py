@@ -50,7 +50,7 @@ def locate(name: str, kind: DataChoice, data_dir: Path | None = None) -> Data:
 
             path = download(dataset, cache_folder())
         if path is not None:
-            return Data(kind="full", name=name, source=str(path), sha256=files.check(path, dataset))
+            return Data(kind="full", name=name, source=str(path.absolute()), sha256=files.check(path, dataset))
     sample = SAMPLES / f"{name}.npz"
     files.check_arrays(sample, dataset, full=False)
     return Data(kind="sample", name=name, sha256=files.checksum(sample))

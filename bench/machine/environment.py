@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import cgroup, installed, limits, system
-from bench.machine.credentials import without_credentials
 from bench.machine.system import ROOT, read
+from bench.machine.urls import without_user
 from bench.model.environment import Cpu, Deployment, Host, Memory, Python, System
 from bench.model.framework import Framework, ThreadPools
 from bench.version import __version__
@@ -48,7 +48,7 @@ def variables(environ: Mapping[str, str], prefixes: tuple[str, ...] = ()) -> dic
         prefixes: prefixes besides `VARIABLE_PREFIXES`, such as those of the backends.
     """
     return {
-        name: without_credentials(value)
+        name: without_user(value)
         for name, value in sorted(environ.items())
         if name.upper().startswith((*VARIABLE_PREFIXES, *prefixes))
         and not name.upper().startswith(_FOREIGN)

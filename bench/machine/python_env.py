@@ -26,15 +26,17 @@ SECONDS = 60.0
 PASS = "Pass the folder of an environment, such as old=.venv, or its interpreter."
 
 _READ = (
-    "import json, platform, re, sys;"
+    "import json, os, platform, re, sys;"
     "sys.version_info < (3, 8) and "  # without `importlib.metadata`. Python 2 must be able to compile this
     "(sys.stdout.write(json.dumps({'version': platform.python_version()})), sys.exit());"
     "from importlib import metadata, util;"
     "sys.path = [path for path in sys.path if path];"  # without the working folder
     "found = [d for d in metadata.distributions() if d.metadata['Name']];"
     "packages = {re.sub('[-_.]+', '-', d.metadata['Name']).lower(): d.version for d in reversed(found)};"
+    "spec = util.find_spec('tensorflow');"
+    "site = os.path.dirname(os.path.dirname(spec.origin)) if spec and spec.origin else None;"
     "print(json.dumps({'version': platform.python_version(), 'tag': sys.implementation.cache_tag, "
-    "'packages': packages, 'has_tensorflow': util.find_spec('tensorflow') is not None}))"
+    "'packages': packages, 'has_tensorflow': spec is not None, 'site_packages': site}))"
 )
 
 
@@ -49,6 +51,7 @@ class PythonEnv:
         tag: the cache tag of the interpreter, such as "cpython-311".
         packages: the versions of its packages, by name.
         has_tensorflow: whether TensorFlow can be imported. A build from source may have no package of that name.
+        site_packages: the folder that holds its TensorFlow. None if there is none.
     """
 
     name: str
@@ -57,6 +60,7 @@ class PythonEnv:
     tag: str
     packages: Mapping[str, str]
     has_tensorflow: bool = True
+    site_packages: str | None = None
 
     @property
     def digest(self) -> str:

@@ -1,6 +1,7 @@
 """Runs uv, which resolves and installs packages. It comes with the extra `env`. Any `uv` on the PATH also works.
 
-uv gets the package index that pip is configured for, unless it has one of its own.
+uv gets the package index that pip is configured for, unless it has one of its own. Its URL may hold a password, so uv
+gets it in variables: everybody can see the arguments of a process.
 """
 
 from __future__ import annotations
@@ -11,30 +12,46 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from bench.errors import SettingsError
-from bench.machine.credentials import without_credentials
+from bench.machine import pip
+from bench.machine.urls import without_user
 
 SECONDS = 1800.0
 """Time limit of a command, in seconds. A TensorFlow with CUDA has several GB to download."""
 
 
-URL_VARIABLES = {
+INDEX_VARIABLES = {
     "index-url": ("UV_DEFAULT_INDEX", " "),
     "extra-index-url": ("UV_INDEX", " "),
     "find-links": ("UV_FIND_LINKS", ","),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
 }
-"""The settings of pip whose URLs may hold a password, each with the variable of uv that has the same meaning, and what
-separates its values. Every user of a machine can see the options of a process, but not its variables."""
+"""The settings of pip that configure the index, each with the variable of uv that has the same meaning, and with what
+separates several values in it."""
 
-INDEX_SETTINGS = (*URL_VARIABLES, "trusted-host", "no-index")
-"""The settings of pip that configure the index."""
+OWN_INDEX = {
+    "UV_DEFAULT_INDEX": "PIP_INDEX_URL",
+    "UV_INDEX_URL": "PIP_INDEX_URL",
+    "UV_INDEX": "PIP_EXTRA_INDEX_URL",
+    "UV_EXTRA_INDEX_URL": "PIP_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS": "PIP_FIND_LINKS",
+}
+"""Variables that configure uv's index, each with the variable of pip that has the same meaning."""
 
-OWN_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
-"""Variables that configure uv's index."""
+NO_NETWORK = re.compile(
+    r"error sending request|connection (refused|reset|closed)|dns error|network is unreachable|operation timed out"
+    r"|HTTP status server error|no space left on device",
+    re.IGNORECASE,
+)
+"""What uv says if the network or this machine fails, and not what was asked for. No name of a package contains it."""
+
+
+class Unreachable(SettingsError):
+    """The package index cannot be reached, or this machine fails. The same command may work later."""
 
 
 def find() -> str | None:
@@ -53,78 +70,82 @@ def run(problem: str, *arguments: str, text: str | None = None) -> str:
 
     Raises:
         SettingsError: uv is not installed, or it failed.
+        Unreachable: the network failed.
     """
     program = find()
     if program is None:
         raise SettingsError(f"{problem}: uv is not installed", "Install it: pip install uv")
-    settings = pip_index() if arguments[0] == "pip" else {}
+    variables: Mapping[str, str] = {}
+    if arguments[0] == "pip":
+        variables, options = index()
+        arguments = (*arguments, *options)
     try:
         done = subprocess.run(
-            [program, *arguments, *index_options(settings)],
+            [program, *arguments],
+            env={**os.environ, **variables},
             input=text,
             capture_output=True,
             text=True,
             errors="replace",
             timeout=SECONDS,
             check=False,
-            env=os.environ | index_variables(settings),
         )
     except subprocess.TimeoutExpired:
-        raise _failed(f"{problem}: uv did not end within {SECONDS:g} s", "Run the command again.") from None
+        raise Unreachable(f"{problem}: uv did not end within {SECONDS / 60:.0f} minutes", "Run it again.") from None
     except OSError as error:
-        raise _failed(f"{problem}: {error}", "Run the command again.") from None
+        raise SettingsError(f"{problem}: {error}", "Run the command again.") from None
     if done.returncode:
-        said = " ".join(done.stderr.split()).removeprefix("error: ")[-400:]
-        raise _failed(f"{problem}: {said}", f"The command was: uv {' '.join(arguments)}")
+        said = without_user(" ".join(done.stderr.split()).removeprefix("error: "))[-400:]
+        kind = Unreachable if NO_NETWORK.search(done.stderr) else SettingsError
+        raise kind(f"{problem}: {said}", without_user(f"The command was: uv {' '.join(arguments)}"))
     return done.stdout
 
 
-def _failed(message: str, hint: str) -> SettingsError:
-    return SettingsError(without_credentials(message), without_credentials(hint))
-
-
 @cache
-def pip_index() -> Mapping[str, str]:
-    """Return the settings of the package index that pip is configured for. Empty if uv has an index of its own."""
+def index() -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return variables and options of uv for the package index that pip is configured for."""
     if any(name in os.environ for name in OWN_INDEX):
-        return {}
-    for pip in ([sys.executable, "-m", "pip"], ["pip"], ["pip3"]):  # an environment that uv made may have no pip
-        if shutil.which(pip[0]) is None:
-            continue
-        command = [*pip, "--disable-pip-version-check", "config", "list"]
-        listed = subprocess.run(command, capture_output=True, text=True, check=False)
-        if listed.returncode == 0:
-            return read_settings(listed.stdout)
-    return {}
+        return {}, ()
+    try:
+        listed = pip.run("config", "list")
+    except SettingsError:  # without pip, nothing is configured for it
+        return {}, ()
+    return _index(listed.stdout)
 
 
-def index_variables(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of uv for pip's settings of the index."""
-    return {
+def _index(listed: str) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return variables and options of uv for what `pip config list` prints."""
+    settings = _settings(listed)
+    variables = {
         variable: separator.join(settings[name].split())
-        for name, (variable, separator) in URL_VARIABLES.items()
+        for name, (variable, separator) in INDEX_VARIABLES.items()
         if name in settings
     }
-
-
-def index_options(settings: Mapping[str, str]) -> Iterator[str]:
-    """Yield the options of uv for pip's settings of the index."""
-    for host in settings.get("trusted-host", "").split():
-        yield from ("--allow-insecure-host", host)
-    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
-        yield "--no-index"
     if "extra-index-url" in settings:
-        yield from ("--index-strategy", "unsafe-best-match")  # as pip does
+        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip does
+    no_index = settings.get("no-index", "").lower() in ("1", "true", "yes", "on")
+    return variables, ("--no-index",) if no_index else ()
 
 
-def read_settings(listed: str) -> Mapping[str, str]:
-    """Return pip's settings of the index from what `pip config list` prints.
+def index_for_pip() -> Mapping[str, str]:
+    """Return variables of pip for uv's own index. Empty if no variable configures one."""
+    variables: dict[str, str] = {}
+    for name, pip_name in OWN_INDEX.items():
+        if (value := os.environ.get(name)) and pip_name not in variables:
+            places = re.split(r"[\s,]+" if name == "UV_FIND_LINKS" else r"\s+", value.strip())
+            variables[pip_name] = " ".join(re.sub(r"^[\w.-]+=", "", place) for place in places)  # an index may be named
+    if variables:
+        variables["PIP_NO_INDEX"] = "0"
+        if hosts := os.environ.get("UV_INSECURE_HOST"):
+            variables["PIP_TRUSTED_HOST"] = hosts
+    return variables
 
-    Variables override section `install`, which overrides section `global`.
-    """
+
+def _settings(listed: str) -> Mapping[str, str]:
+    """Return pip's settings of the index. Variables override section `install`, which overrides section `global`."""
     settings: dict[str, str] = {}
     for section in ("global", "install", ":env:"):
         for match in re.finditer(rf"^{re.escape(section)}\.([a-z-]+)=(.*)$", listed, re.MULTILINE):
-            if match[1] in INDEX_SETTINGS:
+            if match[1] in INDEX_VARIABLES or match[1] == "no-index":
                 settings[match[1]] = str(ast.literal_eval(match[2]))
     return settings

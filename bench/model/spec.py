@@ -103,6 +103,9 @@ class Env(Frozen):
     packages: Annotated[dict[str, str], Role("ignored", reason="the checksum counts")] = Field(
         default_factory=dict, description="versions of its packages, by name"
     )
+    site_packages: Annotated[str | None, Role("ignored", reason="its packages count, not its location")] = Field(
+        None, description="folder that holds its TensorFlow"
+    )
     path: Annotated[str | None, Role("ignored", reason="it only holds what devbench needs")] = Field(
         None, description="folder with packages that devbench needs and the environment lacks"
     )

@@ -23,8 +23,10 @@ def main() -> None:
     """Print the description, and redirect everything that the file prints to stderr."""
     assignments = json.loads(sys.stdin.read() or "{}")
     program = Path(sys.argv[1])
-    if git_worktree.counterpart(Path.cwd(), program) is not None:
+    folder = git_worktree.counterpart(Path.cwd(), program)
+    if folder is not None:
         import_from_own_checkout(program)
+        os.chdir(folder)
     channel = os.dup(1)
     os.dup2(2, 1)
     try:

@@ -66,15 +66,16 @@ def bisect(
 
 
 def _begun(chain: list[str], state: Path | None) -> Bisection:
-    """Return the bisection of a chain, with the decided races of an earlier search of the same chain.
+    """Return the bisection of a chain, with the decided races of an earlier search of the same program.
 
-    A file of another version of devbench, or one that is damaged, does not count.
+    The chain may have grown since, if one end is a branch. A file of another version of devbench, or one that is
+    damaged, does not count.
     """
     if state is not None and state.exists():
         known = None
         with suppress(ValidationError):
             known = Bisection.model_validate_json(state.read_text(encoding="utf-8", errors="replace"))
-        if known is not None and known.chain == chain:  # what was skipped or undecided may have another outcome now
+        if known is not None:  # what was skipped or undecided may have another outcome now
             decided = [race for race in known.races if race.verdict in ("good", "bad")]
-            return known.model_copy(update={"races": decided})
+            return Bisection(chain=chain, races=[race for race in decided if {race.name, race.against} <= {*chain}])
     return Bisection(chain=chain)

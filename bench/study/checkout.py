@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import UsageError
+from bench.machine.urls import without_user
 from bench.signals import uninterrupted
 
 UNSHALLOW = "Fetch the history: git fetch --unshallow. In actions/checkout, set fetch-depth: 0."
 
 SUBMODULES = "If a submodule lacks the commit, fetch it: git submodule update --init --recursive"
 
+LFS = "Fetch the files of Git LFS: git lfs fetch --all"
+
 PREFIX = "devbench-checkout-"
-"""Start of the names of the folders that hold worktrees."""
+"""Start of the names of the folders that hold worktrees. The id of the process follows."""
+
+
+OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+"""Variables that git sets for a hook. They would let git write to the user's index while it checks out a commit."""
+
+CONFIGURATION = ("-c", "core.quotePath=false", "-c", f"core.hooksPath={os.devnull}")
+"""Options of git: names in messages as they are, and no hooks of the user."""
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -28,7 +40,14 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         UsageError: git is not installed.
     """
     try:
-        return subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False)
+        return subprocess.run(
+            ["git", "-C", str(folder), *CONFIGURATION, *arguments],
+            env={name: value for name, value in os.environ.items() if name not in OF_A_HOOK},
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            check=False,
+        )
     except OSError:
         raise UsageError(
             "git is not installed", "Install it, or compare two folders with `devbench run --compare`."
@@ -38,11 +57,11 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def _git(folder: Path, *arguments: str) -> str | None:
     """Return what git prints. None if it failed."""
     done = _run(folder, *arguments)
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout.removesuffix("\n") if done.returncode == 0 else None
 
 
 def _last_line(text: str) -> str:
-    return (text.strip().splitlines() or ["git failed without a message"])[-1]
+    return without_user((text.strip().splitlines() or ["git failed without a message"])[-1])
 
 
 def root_of(program: Path) -> Path:
@@ -59,7 +78,7 @@ def root_of(program: Path) -> Path:
         raise UsageError(
             f"{program} is not in a git repository: {said}", "Run the command in a clone of the repository."
         )
-    root = Path(done.stdout.strip()).resolve()
+    root = Path(done.stdout.removesuffix("\n")).resolve()
     if not Path.cwd().resolve().is_relative_to(root):
         raise UsageError(f"the working folder is not in the repository of {program}", f"Change to it: cd {root}")
     return root
@@ -72,7 +91,7 @@ def commit_of(root: Path, reference: str) -> str:
         UsageError: there is none in this clone.
     """
     commit = _git(root, "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
-    if commit is None and _is_shallow(root):
+    if commit is None and is_shallow(root):
         raise UsageError(f"this shallow clone has no commit {reference}", UNSHALLOW)
     if commit is None:
         raise UsageError(f"the repository has no commit {reference}", "Fetch it: git fetch origin")
@@ -89,7 +108,52 @@ def branch_point(root: Path, base: str, head: str) -> str:
     return base if found in (None, head) else found
 
 
-def _is_shallow(root: Path) -> bool:
+@dataclass(frozen=True)
+class Sides:
+    """The two commits that a gate races.
+
+    Attributes:
+        root: The folder of the checkout.
+        tip: The commit that the user named.
+        base: The commit at which the head branched off.
+        head: The current commit.
+    """
+
+    root: Path
+    tip: str
+    base: str
+    head: str
+
+    @property
+    def history(self) -> list[str]:
+        """The commits from the base to the head. Only the two if the head does not contain the base."""
+        known = self.base != self.head and contains(self.root, self.head, self.base)
+        return commits(self.root, self.base, self.head) if known else list(dict.fromkeys((self.base, self.head)))
+
+
+def sides(program: Path, base: str) -> Sides:
+    """Return the commits that a gate of a program races.
+
+    Raises:
+        UsageError: The program is in no repository, or there is no such commit.
+    """
+    root = root_of(program)
+    tip, head = commit_of(root, base), commit_of(root, "HEAD")
+    return Sides(root, tip, branch_point(root, tip, head), head)
+
+
+def contains(root: Path, commit: str, other: str) -> bool:
+    """Return whether a commit is another one or comes after it."""
+    return _git(root, "merge-base", "--is-ancestor", other, commit) is not None
+
+
+def changed_files(root: Path, base: str, head: str) -> list[str]:
+    """Return the paths of the files that differ between two commits, relative to the root."""
+    return list(filter(None, (_git(root, "diff", "--name-only", "--no-renames", "-z", base, head) or "").split("\0")))
+
+
+def is_shallow(root: Path) -> bool:
+    """Return whether a clone lacks a part of the history."""
     return _git(root, "rev-parse", "--is-shallow-repository") == "true"
 
 
@@ -125,17 +189,23 @@ def require_syntax(file: Path, name: str) -> None:
 
 
 def commits(root: Path, good: str, bad: str) -> list[str]:
-    """Return the commits from a good one to a bad one, along first parents.
+    """Return the commits from a good one to a bad one. Each contains the good one.
+
+    Where branches were merged, it follows the first parent that contains the good commit.
 
     Raises:
         UsageError: there is no such commit, or the good one is not an ancestor of the bad one.
     """
-    ends = [commit_of(root, reference) for reference in (good, bad)]
-    if _git(root, "merge-base", "--is-ancestor", *ends) is None or ends[0] == ends[1]:
-        hint = UNSHALLOW if _is_shallow(root) else "Name the older commit with --good."
+    first, last = (commit_of(root, reference) for reference in (good, bad))
+    if not contains(root, last, first) or first == last:
+        hint = UNSHALLOW if is_shallow(root) else "Name the older commit with --good."
         raise UsageError(f"{good} is not an ancestor of {bad}", hint)
-    listed = _git(root, "rev-list", "--first-parent", "--reverse", f"{ends[0]}..{ends[1]}") or ""
-    return [ends[0], *listed.split()]
+    listed = _git(root, "rev-list", "--ancestry-path", "--parents", f"{first}..{last}") or ""
+    parents = {commit: others for commit, *others in map(str.split, listed.splitlines())}
+    path = [last]
+    while path[-1] != first:
+        path.append(next(parent for parent in parents[path[-1]] if parent == first or parent in parents))
+    return path[::-1]
 
 
 def name_of(file: Path) -> str | None:
@@ -164,11 +234,29 @@ def at(root: Path, program: Path, commit: str, name: str, output: Path) -> Itera
         raise UsageError(
             f"{file.as_posix()} does not exist in commit {commit[:12]}", "Choose a commit that has the program."
         )
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as scratch:
+    _remove_leftovers(root)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as scratch:
         folder = Path(scratch).resolve() / name
         with _worktree(root, folder, commit):
             _link_untracked(root, folder, output.resolve())
             yield folder / file
+
+
+def _remove_leftovers(root: Path) -> None:
+    """Remove the worktrees of processes that were killed. The name of their folder has the id of the process."""
+    import psutil
+
+    listed = (_git(root, "worktree", "list", "--porcelain") or "").splitlines()
+    for worktree in (Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")):
+        scratch = worktree.parent
+        owner = scratch.name.removeprefix(PREFIX).partition("-")[0]
+        if not scratch.name.startswith(PREFIX) or not owner.isdigit() or not scratch.is_dir():
+            continue
+        if not psutil.pid_exists(int(owner)):
+            for path, _ in _submodules(root, "HEAD"):
+                _git(root / path, "worktree", "remove", "--force", str(worktree / path))
+            _git(root, "worktree", "remove", "--force", str(worktree))
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager
@@ -182,7 +270,9 @@ def _worktree(root: Path, folder: Path, commit: str) -> Iterator[None]:
         with uninterrupted():
             done = _run(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
         if done.returncode:
-            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {_last_line(done.stderr)}", SUBMODULES)
+            said = _last_line(done.stderr)
+            hint = LFS if "lfs" in said else SUBMODULES
+            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {said}", hint)
         with ExitStack() as stack:
             for path, own in _submodules(root, commit):
                 stack.enter_context(_worktree(root / path, folder / path, own))

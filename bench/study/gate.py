@@ -12,38 +12,52 @@ from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted
 from bench.publish.recorder import Recorder
 from bench.session import stopping
-from bench.study import checkout
+from bench.study import checkout, gate_notes
+from bench.study.checkout import Sides
 from bench.study.explain import explain
 from bench.study.recorded import recorded, title_of
 from bench.study.run import run
 
 
 def gate(
-    program: Path, base: str, settings: RunSettings, recorder: Recorder | None = None, *, explain_slower: bool = False
+    program: Path,
+    base: str,
+    settings: RunSettings,
+    recorder: Recorder | None = None,
+    *,
+    explain_slower: bool = False,
+    sides: Sides | None = None,
 ) -> Outcome:
     """Race a program at two commits. The arguments, results and errors are those of `bench.api.gate`."""
     raced = stopping.with_time_limit(settings.model_copy(update={"compare": True}), stopping.COMPARING_SECONDS)
     deadline = time.monotonic() + raced.max_time
-    root = checkout.root_of(program)
-    tip, head = checkout.commit_of(root, base), checkout.commit_of(root, "HEAD")
-    commits = {"base": checkout.branch_point(root, tip, head), "head": head}
-    if commits["base"] != tip and recorder is not None:
-        recorder.tell(f"note: the base is {commits['base'][:12]}, where the current commit branched off {base}")
-    checkout.require_clean(root)
+    if sides is None:
+        sides = checkout.sides(program, base)
+    checkout.require_clean(sides.root)
+    if recorder is not None:
+        for note in gate_notes.notes(sides, base, program):
+            recorder.tell(f"note: {note}")
     title = f"gate {title_of([program], raced)}"
     with recorded(raced, title, recorder) as record, ExitStack() as stack:
         files = [
-            stack.enter_context(checkout.at(root, program, commit, name, settings.output))
-            for name, commit in commits.items()
+            stack.enter_context(checkout.at(sides.root, program, commit, name, settings.output))
+            for name, commit in (("base", sides.base), ("head", sides.head))
         ]
         checkout.require_syntax(files[0], f"the base ({base})")
         checkout.require_syntax(files[1], "the head")
         results = run(files, raced, record, deadline=deadline).results
-        sides = [[result for result in results if result.spec.file == str(file.resolve())] for file in files]
-        outcome = Outcome.of(pair(sides), settings.threshold)
-        if explain_slower and any(comparison.verdict == "slower" for comparison in outcome.comparisons):
+        sets = [[result for result in results if result.spec.file == str(file.resolve())] for file in files]
+        outcome = Outcome.of(pair(sets), settings.threshold)
+        slower = {side.other.id for side in outcome.comparisons if side.verdict == "slower" and not side.unfair}
+        spec = next((result.spec for result in results if result.id in slower), None)
+        if explain_slower and spec is not None:
+            own = {
+                "backend": (spec.backend,),
+                "case": (spec.case,) if spec.case else (),
+                "loop": (spec.loop,) if len(settings.loop) > 1 else settings.loop,
+            }
             try:
-                explain(str(files[1]), settings, record)
+                explain(str(files[1]), settings.model_copy(update=own), record)
             except Interrupted as error:
                 raise Interrupted(error.signum, results, outcome) from None
             except DevbenchError as error:

@@ -1,11 +1,13 @@
 """Python environments that devbench makes with uv, from requirements such as `tensorflow==2.20.0`.
 
-An environment is made once for each set of resolved versions, and kept in the user's cache.
+An environment is made once for each set of resolved versions, and kept in the user's cache. A requirement may be a file
+or a folder, such as `.`. Then its sources count too.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 import shutil
@@ -14,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.errors import SettingsError
-from bench.machine import user_cache, uv
-from bench.machine.credentials import without_credentials
+from bench.machine import sources, user_cache, uv
+from bench.machine.urls import without_user
 from bench.session.worker_packages import NEEDED
 
 INTERPRETERS = ("bin/python", "Scripts/python.exe")
@@ -42,10 +44,10 @@ def make(text: str) -> Mapping[str, Path]:
     names = list(dict.fromkeys(" ".join(part.split()) for part in SEPARATOR.split(text)))
     if not all(names):
         raise SettingsError(
-            f"--with {without_credentials(text)} contains an empty environment",
+            f"--with {without_user(text)} contains an empty environment",
             "Write requirements: tensorflow==2.20.0,tensorflow==2.21.0",
         )
-    return {without_credentials(name): environment(name) for name in names}
+    return {without_user(name): environment(name) for name in names}
 
 
 def environment(name: str) -> Path:
@@ -54,22 +56,44 @@ def environment(name: str) -> Path:
     Raises:
         SettingsError: it cannot be resolved or installed.
     """
+    shown = without_user(name)
     chosen = chosen_python(name)
     python = chosen or f"{sys.version_info.major}.{sys.version_info.minor}"
-    requirements = "\n".join([*(word for word in name.split() if not PYTHON.fullmatch(word)), NEEDED])
+    requirements = [_absolute(word) for word in name.split() if not PYTHON.fullmatch(word)]
     interpreter = chosen or sys.executable
     resolved = uv.run(
-        f"--with {name} cannot be resolved for Python {python}",
+        f"--with {shown} cannot be resolved for Python {python}",
         *("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-"),
-        text=requirements,
+        text="\n".join([*requirements, NEEDED]),
     )
-    key = "\n".join((python, sys.platform, platform.machine(), resolved))
+    key = "\n".join((python, sys.platform, platform.machine(), resolved, *local_digests(name)))
     folder = user_cache.folder() / "environments" / hashlib.sha256(key.encode()).hexdigest()[:16]
     if folder.exists() and not any((folder / name).exists() for name in INTERPRETERS):
         shutil.rmtree(folder)  # the Python that it was made with was removed
     if not folder.exists():
-        _install(name, interpreter, resolved, folder)
+        _install(shown, interpreter, resolved, folder)
     return folder
+
+
+def local_digests(requirements: str) -> list[str]:
+    """Return a hash of each file or folder among requirements that are separated by spaces."""
+    return [sources.digest(path) for path in map(_local, requirements.split()) if path is not None]
+
+
+def _local(requirement: str) -> Path | None:
+    """Return the path of a requirement that is a file or a folder. None if it is neither."""
+    text = requirement.partition("[")[0]
+    if text not in (".", "..") and "/" not in text and os.sep not in text:
+        return None
+    path = Path(text).resolve()
+    return path if path.exists() else None
+
+
+def _absolute(requirement: str) -> str:
+    """Return a requirement, as a URL if it is a file or a folder."""
+    path = _local(requirement)
+    _, bracket, extras = requirement.partition("[")
+    return requirement if path is None else f"{path.as_uri()}{bracket}{extras}"
 
 
 def chosen_python(requirements: str) -> str | None:
@@ -82,6 +106,7 @@ def _install(name: str, interpreter: str, resolved: str, folder: Path) -> None:
     problem = f"--with {name} cannot be installed"
     with user_cache.new_folder(folder) as made:
         uv.run(problem, "venv", "--quiet", "--relocatable", "--python", interpreter, str(made))
-        file = made / "requirements.txt"
-        file.write_text(resolved, encoding="utf-8")
-        uv.run(problem, "pip", "install", "--quiet", "--python", str(made), "-r", str(file))
+        (made / "requirements.txt").write_text(without_user(resolved), encoding="utf-8")
+        local = re.findall(r"^(\S+) @ file:", resolved, re.MULTILINE)
+        build = [f"--refresh-package={name}" for name in local]  # uv caches what it built of other sources
+        uv.run(problem, "pip", "install", "--quiet", "--python", str(made), *build, "-r", "-", text=resolved)

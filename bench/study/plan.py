@@ -301,6 +301,7 @@ def _env(name: str, path: Path) -> Env:
         version=found.version,
         sha256=found.digest,
         packages=dict(found.packages),
+        site_packages=found.site_packages,
         path=str(packages) if packages else None,
     )
 

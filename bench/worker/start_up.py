@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import WorkloadError
+from bench.machine import git_worktree
 from bench.model.spec import Spec
 from bench.registry.own_modules import import_from_copy, import_from_own_checkout
 from bench.registry.params import parse_params
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 def import_own_modules(start: Start) -> None:
     """Let the program import the modules of its own checkout, and a script those of its copy.
 
+    A workload runs in the folder of its own worktree that corresponds to the working folder. A script runs in a copy.
+
     Args:
         start: the first order.
     """
@@ -29,6 +32,8 @@ def import_own_modules(start: Start) -> None:
     copy_root = Path(script.copy_root) if script is not None and script.copy_root else None
     if spec.checkout and spec.file:
         import_from_own_checkout(Path(spec.file), copy_root)
+    if script is None and spec.file and (folder := git_worktree.counterpart(Path.cwd(), Path(spec.file))):
+        os.chdir(folder)
     if script is not None and copy_root is not None:
         import_from_copy(Path(script.original_root + os.sep), copy_root)
 

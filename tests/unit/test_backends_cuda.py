@@ -19,8 +19,9 @@ import pytest
 
 from bench.backends import _cuda_cards, _cuda_checks, cuda
 from bench.errors import DeviceAbsent
+from bench.machine import installed
 from bench.model.check import Check
-from bench.model.spec import Data, Loop, Spec, Threads
+from bench.model.spec import Data, Env, Loop, Spec, Threads
 from bench.worker.start_up import slow_first_step
 
 pytestmark = pytest.mark.needs("linux")
@@ -472,6 +473,20 @@ def test_a_worker_searches_the_folder_of_cusolver_which_the_wheel_of_tensorflow_
     folder = tmp_path / "nvidia/cusolver/lib"
     folder.mkdir(parents=True)
     assert cuda.environment(spec())["LD_LIBRARY_PATH"].split(os.pathsep) == [*filter(None, [own]), str(folder)]
+
+
+def test_a_worker_of_another_environment_searches_only_its_own_libraries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    for name in ("own", "other"):
+        (tmp_path / name / "nvidia/cusolver/lib").mkdir(parents=True)
+    monkeypatch.setattr(installed, "site_packages", lambda: tmp_path / "own")
+    env = Env(name="it", python="python", version="3.12.3", sha256="", site_packages=str(tmp_path / "other"))
+    variables = cuda.environment(spec(env=env))
+    assert variables["LD_LIBRARY_PATH"] == str(tmp_path / "other/nvidia/cusolver/lib")
+    without = env.model_copy(update={"site_packages": str(tmp_path / "none")})
+    assert "LD_LIBRARY_PATH" not in cuda.environment(spec(env=without))
 
 
 def test_the_users_choice_of_gpu_and_cache_is_kept() -> None:

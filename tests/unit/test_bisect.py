@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from git_repository import GitRepository
 
+from bench.cli.bisect import state_file
 from bench.config.settings import RunSettings
-from bench.errors import SettingsError, UsageError
+from bench.errors import NotApplicable, SettingsError, UsageError
+from bench.machine import uv
 from bench.model.bisection import Bisection, Found, Race
 from bench.model.interval import Interval
+from bench.model.result import Result
+from bench.study import bisect_chains
 from bench.study.bisect import _begun
 from bench.study.bisect_chains import between, chain, released
 from bench.study.bisect_search import NotSlower, Search
@@ -129,10 +134,60 @@ def test_versions_lie_between_the_ends_in_the_order_of_the_index() -> None:
     versions = ["1.8", "1.9", "1.10", "2.0"]
     assert between(["1.9", "2.0"], versions, "it") == ["1.9", "1.10", "2.0"]
     assert between(["1.9", "2"], versions, "it") == ["1.9", "1.10", "2.0"]
+    assert between(["v1.9.0", "2.0-RC.1"], ["1.9", "2.0.0rc1", "2.0.0rc10"], "it") == ["1.9", "2.0.0rc1"]
+    assert between(["1.0+cpu", "1.10"], ["1.0+cpu", "1", "1.1", "1.10.0"], "it") == ["1.0+cpu", "1", "1.1", "1.10.0"]
     with pytest.raises(UsageError, match=r"it 2\.0 is not older than 1\.9"):
         between(["2.0", "1.9"], versions, "it")
     with pytest.raises(UsageError, match=r"it 1\.7 is not available"):
         between(["1.7", "2.0"], versions, "it")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_pre"),
+    [("2.0", False), ("2.0+cuda12", False), ("2.0.post1", False), ("2.0rc1", True), ("2.0.dev3+a1", True)],
+)
+def test_prereleases_are_searched_only_if_an_end_is_one(
+    version: str, is_pre: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def listed(package: str, python: str | None, pre: bool) -> list[str]:
+        asked.append(pre)
+        return ["1.0", version]
+
+    monkeypatch.setattr(bisect_chains, "released", listed)
+    found = chain("train.py", "Its_Name==1.0", f"its-name=={version}", RunSettings(), lambda programs, settings: [])
+    assert asked == [is_pre]
+    assert found.names[-1].endswith(version)
+
+
+def test_a_search_of_versions_ends_if_the_network_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[SettingsError] = [uv.Unreachable("the network failed"), SettingsError("it has no wheel")]
+    versions = bisect_chains.Versions(["it==1", "it==2"], "train.py", RunSettings(), lambda programs, settings: [])
+
+    def environment(name: str) -> Path:
+        raise failures.pop(0)
+
+    monkeypatch.setattr("bench.study.made_envs.environment", environment)
+    with pytest.raises(uv.Unreachable):
+        versions.race("it==2", "it==1")
+    assert versions.race("it==2", "it==1").reason == "it has no wheel"
+
+
+def test_a_commit_that_does_not_support_the_settings_is_skipped(tmp_path: Path) -> None:
+    repository = GitRepository(tmp_path / "project")
+    names = [repository.commit({"train.py": f"print({number})\n"}) for number in range(3)]
+
+    def measure(programs: Sequence[str | Path], settings: RunSettings) -> list[Result]:
+        raise NotApplicable("train defines no step")
+
+    commits = bisect_chains.Commits(
+        names, repository.folder, repository.folder / "train.py", RunSettings(output=tmp_path / "results"), measure
+    )
+    race = commits.race(names[1], names[0])
+    assert (race.verdict, race.reason) == ("skipped", "train defines no step")
+    with pytest.raises(NotApplicable):
+        commits.race(names[2], names[0])
 
 
 def test_the_index_of_pip_is_asked_for_the_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +200,20 @@ def test_the_index_of_pip_is_asked_for_the_versions(tmp_path: Path, monkeypatch:
         released("absent")
 
 
+def test_the_index_that_uv_is_configured_for_is_asked_for_the_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "simple" / PACKAGE
+    folder.mkdir(parents=True)
+    for version in ("1.0", "2.0"):
+        wheel(folder, version, "")
+    links = "".join(f'<a href="{file.name}">{file.name}</a>' for file in folder.iterdir())
+    (folder / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", f"own={(tmp_path / 'simple').as_uri()}")
+    assert released(PACKAGE) == ["1.0", "2.0"]
+
+
 @pytest.mark.parametrize(
     ("good", "bad", "message"),
     [
@@ -155,6 +224,47 @@ def test_the_index_of_pip_is_asked_for_the_versions(tmp_path: Path, monkeypatch:
 def test_ends_of_different_kinds_are_refused(good: str, bad: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         chain("train.py", good, bad, RunSettings(), lambda programs, settings: [])
+
+
+def test_a_search_starts_over_if_a_module_changed_but_not_after_its_own_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project" / "mine" / "deep").mkdir(parents=True)
+    (tmp_path / "library").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    tmp_path /= "project"
+    (tmp_path / "train.py").write_text("import mine.deep\n")
+    settings = RunSettings(output=Path())
+
+    def state(good: str = "it==1", bad: str = "it==2") -> Path:
+        return state_file(settings, "train.py", good, bad, "tensorflow ../library")
+
+    before = state(), state("HEAD~1", "HEAD")
+    assert len({*before}) == 2
+    before[0].parent.mkdir()
+    before[0].write_text("{}")
+    (tmp_path / "20260101-cifar.json").write_text("{}")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "module.py").write_text("")
+    assert state() == before[0]
+    (tmp_path / "mine" / "deep" / "__init__.py").write_text("A = 1\n")
+    assert state() != before[0]
+    changed = state()
+    (tmp_path.parent / "library" / "library.py").write_text("")
+    assert state() != changed
+    assert state("HEAD~1", "HEAD") == before[1]  # the commits have files of their own
+
+
+def test_a_search_up_to_a_branch_keeps_its_races_when_the_branch_grows(tmp_path: Path) -> None:
+    pairs: dict[tuple[str, str], Found] = {
+        ("c", "a"): "bad",
+        ("b", "a"): "good",
+        ("x", "a"): "bad",
+        ("d", "a"): "undecided",
+    }
+    races = [Race(name=name, against=against, verdict=found, seconds=1.0) for (name, against), found in pairs.items()]
+    (tmp_path / "it.json").write_text(Bisection(chain=["a", "b", "x", "c"], races=races).model_dump_json())
+    assert _begun(["a", "b", "c", "d"], tmp_path / "it.json") == Bisection(chain=["a", "b", "c", "d"], races=races[:2])
 
 
 @pytest.mark.parametrize("text", ["{", '{"chain": ["a", "b"], "of": "another version"}'])

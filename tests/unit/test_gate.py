@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from git_repository import GitRepository
 from typer.testing import CliRunner
 
+from bench.analyse.comparable import differences
+from bench.analyse.outcome import Outcome
+from bench.analyse.pairing import is_fair, pair
 from bench.cli.app import app
 from bench.config.settings import RunSettings, load
 from bench.errors import UsageError
 from bench.machine import git_worktree
-from bench.publish.recorder import Recorder
+from bench.model.result import Result
+from bench.publish.recorder import Recorder, recording
 from bench.render.sentences import gate as gate_text
+from bench.session.results import new_results
 from bench.session.script_folder import ScriptFolder
-from bench.study import checkout, gate
-from bench.study.plan import spec_of_settings
+from bench.study import checkout
+from bench.study.gate import gate
+from bench.study.plan import groups, spec_of_settings
+from bench.study.run import run_design
+from bench.worker.protocol import Start
+from bench.worker.start_up import import_own_modules
 
 pytestmark = pytest.mark.once
 
@@ -59,6 +71,7 @@ def test_a_base_that_does_not_exist_is_refused(repository: GitRepository) -> Non
     message = refusal("sub/train.py", "--base", "v9")
     assert "the repository has no commit v9" in message
     assert "git fetch origin" in message
+    assert "the repository has no commit --all" in refusal("sub/train.py", "--base=--all")
     repository.git("mv", "sub/train.py", "sub/other.py")
     repository.commit({})
     assert "sub/other.py does not exist in commit" in refusal("sub/other.py", "--base", "HEAD~1")
@@ -73,6 +86,33 @@ def test_a_shallow_clone_is_refused_with_the_command_that_completes_it(
     message = refusal("sub/train.py", "--base", "HEAD~1")
     assert "this shallow clone has no commit HEAD~1" in message
     assert "git fetch --unshallow" in message
+
+
+@pytest.mark.parametrize("depth", ["1", "2"])
+@pytest.mark.parametrize("base", ["origin/main", "tip"])
+def test_the_action_fetches_the_commit_at_which_the_head_of_a_shallow_clone_branched_off(
+    repository: GitRepository, tmp_path: Path, depth: str, base: str
+) -> None:
+    import yaml  # the environment with TensorFlow 2.10 lacks it
+
+    start = repository.git("rev-parse", "HEAD")
+    repository.git("checkout", "--quiet", "-b", "change")
+    for number in range(3):
+        repository.commit({"sub/helper.py": f"NUMBER = 1{number}\n"})
+    repository.git("checkout", "--quiet", "main")
+    tip = [repository.commit({"note.txt": str(number)}) for number in range(3)][-1]
+    clone = tmp_path / "shallow"
+    options = ["--quiet", "--depth", depth, "--branch", "change"]
+    subprocess.run(["git", "clone", *options, repository.folder.as_uri(), str(clone)], check=True)
+    if base == "tip":  # a commit that is there, but not its history
+        subprocess.run(["git", "fetch", "--quiet", "--depth", depth, "origin", tip], cwd=clone, check=True)
+        base = tip
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    (step,) = (step for step in action["runs"]["steps"] if step["name"] == "Fetch the base")
+    bash = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]]
+    subprocess.run(bash, cwd=clone, env={**os.environ, "BASE": base}, check=True)
+    head = checkout.commit_of(clone, "HEAD")
+    assert checkout.branch_point(clone, checkout.commit_of(clone, base), head) == start
 
 
 def test_changes_that_are_not_committed_are_refused(repository: GitRepository) -> None:
@@ -177,6 +217,70 @@ def test_the_base_is_the_commit_at_which_the_head_branched_off(repository: GitRe
     assert checkout.branch_point(repository.folder, head, start) == head  # an older commit is checked out
 
 
+WORKLOAD = """
+import json
+from pathlib import Path
+from pydantic import BaseModel
+
+class Params(BaseModel):
+    width: int = 4
+    batch: int = 8
+
+CASES = json.loads(Path("cases.json").read_text())
+
+def step(p, ctx):
+    return lambda: None
+"""
+
+
+def raced(repository: GitRepository, output: Path, **options: Any) -> list[list[Result]]:
+    """Return the results of a gate of HEAD~1 and HEAD before anything is measured: those of the base, and the head."""
+    settings = RunSettings(output=output, compare=True, **options)
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(checkout.at(repository.folder, Path("wide.py"), commit, name, output))
+            for commit, name in (("HEAD~1", "base"), ("HEAD", "head"))
+        ]
+        (group,) = groups(files, settings)
+        with recording(settings) as recorder:
+            results = new_results(group, settings, run_design(group), recorder)
+    return [[result for result in results if result.spec.file == str(file)] for file in files]
+
+
+@pytest.mark.parametrize("change", ["# another text\n", ""])
+@pytest.mark.parametrize(
+    "options", [{}, {"case": ["small", "large"], "param": {"batch": "9"}}, {"vary": {"batch": "2,3"}}]
+)
+def test_each_case_of_a_workload_is_compared_with_the_same_case_of_the_base(
+    repository: GitRepository, tmp_path: Path, change: str, options: dict[str, Any]
+) -> None:
+    small, large = {"width": 1}, {"width": 9}
+    repository.commit({"wide.py": WORKLOAD, "cases.json": json.dumps({"small": small, "large": large})})
+    changed = {"small": small, "large": {"width": 7}}
+    repository.commit({"wide.py": WORKLOAD + change, "cases.json": json.dumps(changed)})
+    base, head = raced(repository, tmp_path / "results", **options)
+    assert {(result.spec.case, result.spec.params["width"]) for result in base} == {("small", 1), ("large", 9)}
+    assert {(result.spec.case, result.spec.params["width"]) for result in head} == {("small", 1), ("large", 7)}
+    found = pair([base, head])
+    assert found.unchecked == []
+    assert len(found.pairs) == len(base)
+    for one, other in found.pairs:
+        assert (one.spec.case, one.spec.params["batch"]) == (other.spec.case, other.spec.params["batch"])
+        assert is_fair(differences(one, other))
+
+
+def test_a_worker_of_a_workload_runs_in_the_folder_of_its_own_commit(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository.folder / "sub")
+    with checkout.at(repository.folder, Path("train.py"), "HEAD~1", "base", tmp_path / "results") as program:
+        spec = spec_of_settings("train", RunSettings()).model_copy(update={"file": str(program), "checkout": "base"})
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        import_own_modules(Start(spec=spec, spawned=0.0))
+        assert Path.cwd() == program.parent
+        monkeypatch.chdir(repository.folder)
+
+
 def test_a_folder_has_no_counterpart_in_another_repository(repository: GitRepository, tmp_path: Path) -> None:
     other = GitRepository(tmp_path / "stranger")
     other.commit({"sub/train.py": SCRIPT})
@@ -189,6 +293,163 @@ def test_commits_are_listed_from_the_good_end_to_the_bad_one(repository: GitRepo
     assert checkout.commits(repository.folder, "HEAD~2", "main") == commits
     with pytest.raises(UsageError, match="HEAD is not an ancestor of HEAD~1"):
         checkout.commits(repository.folder, "HEAD", "HEAD~1")
+
+
+def test_each_commit_of_a_search_contains_the_good_one(repository: GitRepository) -> None:
+    repository.git("checkout", "--quiet", "-b", "change")
+    good, after = (repository.commit({"sub/helper.py": f"NUMBER = {number}\n"}) for number in (3, 4))
+    repository.git("checkout", "--quiet", "main")
+    main = [repository.commit({"note.txt": str(number)}) for number in range(2)]
+    repository.git("merge", "--quiet", "--no-edit", "change")
+    merge, last = repository.git("rev-parse", "HEAD"), repository.commit({"note.txt": "last"})
+    assert checkout.commits(repository.folder, good, "main") == [good, after, merge, last]
+    assert checkout.commits(repository.folder, main[0], "main") == [*main, merge, last]
+
+
+@pytest.fixture
+def not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End each gate when both commits are checked out."""
+
+    def run(files: object, settings: RunSettings, recorder: object, deadline: float) -> None:
+        raise UsageError("it is not run")
+
+    monkeypatch.setattr("bench.study.gate.run", run)
+
+
+@pytest.mark.usefixtures("not_run")
+def test_a_gate_says_how_the_commits_belong_together(repository: GitRepository) -> None:
+    assert "note: HEAD is the current commit, so the gate races this" in refusal("sub/train.py", "--base", "HEAD")
+    repository.git("checkout", "--quiet", "--orphan", "other")
+    repository.commit({})
+    message = refusal("sub/train.py", "--base", "main")
+    assert "note: the base is main itself, with all of its commits. This repository does not have the" in message
+    repository.git("checkout", "--quiet", "main~1")
+    message = refusal("sub/train.py", "--base", "main")
+    assert "note: main is newer than the current commit and contains it." in message
+    assert "it is not run" in message
+
+
+@pytest.mark.usefixtures("not_run")
+def test_a_gate_says_what_both_commits_share(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"requirements/train.txt": "keras==3\n", "uv.lock": "", "src/mine/__init__.py": "", "notes": ""})
+    for name, kind in (("copied", {}), ("linked", {"editable": True})):
+        info = tmp_path / "site" / f"{name}-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (info / "RECORD").write_text(f"{info.name}/METADATA,,\nmine/__init__.py,,\n")
+        (info / "direct_url.json").write_text(json.dumps({"url": repository.folder.as_uri(), "dir_info": kind}))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    message = refusal("sub/train.py", "--base", "HEAD~1")
+    assert "although these files differ: requirements/train.txt, uv.lock" in message
+    assert "note: both commits import the installed copy of copied." in message
+    assert "linked" not in message
+    monkeypatch.setenv("PYTHONPATH", str(repository.folder / "src"))
+    assert "installed copy" not in refusal("sub/train.py", "--base", "HEAD~1")
+
+
+def test_a_gate_that_measures_nothing_says_why_in_its_summary(repository: GitRepository, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    refusal("sub/train.py", "--base", "v9", "--summary", str(summary))
+    repository.commit({"sub/train.py": "print(\n"})
+    refusal("sub/train.py", "--base", "HEAD~1", "--summary", str(summary))
+    text = summary.read_text()
+    assert text.count("## devbench gate: no verdict\n\n") == 2
+    assert "the repository has no commit v9" in text
+    assert "the head has a syntax error in train.py, line 1" in text
+
+
+@pytest.mark.usefixtures("not_run")
+def test_a_gate_resolves_its_commits_once(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve, resolved = checkout.commit_of, []
+
+    def commit_of(root: Path, reference: str) -> str:
+        resolved.append(reference)
+        return resolve(root, reference)
+
+    monkeypatch.setattr(checkout, "commit_of", commit_of)
+    refusal("sub/train.py", "--base", "HEAD~1")
+    assert resolved == ["HEAD~1", "HEAD"]
+
+
+def test_the_history_of_a_gate_ends_with_the_head(repository: GitRepository) -> None:
+    program = repository.folder / "sub" / "train.py"
+    first, second = (repository.git("rev-parse", name) for name in ("HEAD~1", "HEAD"))
+    assert checkout.sides(program, "HEAD~1").history == [first, second]
+    assert checkout.sides(program, "HEAD").history == [second]
+    repository.git("checkout", "--quiet", "HEAD~1")
+    assert checkout.sides(program, "main").history == [second, first]
+
+
+def test_the_slower_case_is_explained(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    explained: list[RunSettings] = []
+    spec = spec_of_settings("train", RunSettings()).model_copy(update={"case": "large", "backend": "cuda"})
+    comparisons = [
+        SimpleNamespace(verdict="slower", unfair=unfair, other=SimpleNamespace(id=name))
+        for name, unfair in (("a", ["another device"]), ("b", []))
+    ]
+    results = [
+        SimpleNamespace(id="a", spec=spec_of_settings("train", RunSettings())),
+        SimpleNamespace(id="b", spec=spec),
+    ]
+    monkeypatch.setattr("bench.study.gate.run", lambda *rest, **more: SimpleNamespace(results=results))
+    monkeypatch.setattr("bench.study.gate.pair", lambda sides: None)
+    monkeypatch.setattr(Outcome, "of", lambda *rest: SimpleNamespace(comparisons=comparisons))
+    monkeypatch.setattr("bench.study.gate.explain", lambda program, settings, recorder: explained.append(settings))
+    gate(Path("sub/train.py"), "HEAD~1", RunSettings(backend="cpu,cuda"), explain_slower=True)
+    (settings,) = explained
+    assert (settings.backend, settings.case) == (("cuda",), ("large",))
+
+
+def test_a_checkout_leaves_the_index_of_a_git_hook_alone_and_runs_no_hook(
+    repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = repository.folder / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 3\n")
+    hook.chmod(0o755)
+    index = repository.folder / ".git" / "index"
+    before = index.read_bytes()
+    monkeypatch.setenv("GIT_DIR", str(repository.folder / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(index))
+    with checkout.at(repository.folder, Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results") as program:
+        assert (program.parent / "helper.py").read_text() == "NUMBER = 1\n"
+    assert index.read_bytes() == before
+
+
+def test_worktrees_of_a_process_that_was_killed_are_removed(repository: GitRepository, tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = tmp_path / f"{checkout.PREFIX}{ended.pid}-abc" / "base"
+    kept = tmp_path / f"{checkout.PREFIX}{os.getpid()}-abc" / "base"
+    users = tmp_path / "mine" / "base"
+    for folder in (left, kept, users):
+        repository.git("worktree", "add", "--quiet", "--detach", str(folder))
+    with checkout.at(repository.folder, Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results"):
+        pass
+    assert not left.parent.exists()
+    listed = repository.git("worktree", "list", "--porcelain")
+    assert [line.split(" ", 1)[1] for line in listed.splitlines() if line.startswith("worktree ")][1:] == [
+        str(kept),
+        str(users),
+    ]
+
+
+def test_names_may_have_spaces_and_letters_of_any_alphabet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = GitRepository(tmp_path / "größer als ")
+    for number in (1, 2):
+        repository.commit({" ein ordner/übung 1.py": f"print({number})\n"})
+    monkeypatch.chdir(repository.folder)
+    (repository.folder / " daten ä.csv").write_text("1,2\n")
+    program = Path(" ein ordner/übung 1.py")
+    root = checkout.root_of(program)
+    with checkout.at(root, program, checkout.commit_of(root, "HEAD~1"), "base", tmp_path / "results") as file:
+        assert file.read_text() == "print(1)\n"
+        assert (file.parent.parent / " daten ä.csv").read_text() == "1,2\n"
+    program.write_text("print(3)\n")
+    with pytest.raises(UsageError, match=r"uncommitted changes in 1 file: .* ein ordner/übung 1.py"):
+        checkout.require_clean(root)
 
 
 def test_the_time_limit_holds_for_the_whole_gate(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,19 +478,21 @@ def test_a_gate_that_explains_the_head_is_one_run_at_the_hub(
 
     def run(files: object, settings: RunSettings, recorder: Recorder, deadline: float) -> SimpleNamespace:
         with recorder.reporting("run"):
-            return SimpleNamespace(results=[])
+            spec = SimpleNamespace(file="", backend="cpu", case=None, loop="as-written")
+            return SimpleNamespace(results=[SimpleNamespace(id="head", spec=spec)])
 
     def explain(program: str, settings: RunSettings, recorder: Recorder) -> None:
         with recorder.reporting("explain"):
             reported.append(recorder.new_id())
 
-    slower = SimpleNamespace(comparisons=[SimpleNamespace(verdict="slower")])
+    comparison = SimpleNamespace(verdict="slower", unfair=None, other=SimpleNamespace(id="head"))
+    slower = SimpleNamespace(comparisons=[comparison])
     monkeypatch.setattr("bench.publish.recorder.reporting", reporting)
-    monkeypatch.setattr(gate, "run", run)
-    monkeypatch.setattr(gate, "explain", explain)
-    monkeypatch.setattr(gate, "Outcome", SimpleNamespace(of=lambda *_: slower))
+    monkeypatch.setattr("bench.study.gate.run", run)
+    monkeypatch.setattr("bench.study.gate.explain", explain)
+    monkeypatch.setattr("bench.study.gate.Outcome", SimpleNamespace(of=lambda *_: slower))
     settings = load(hub="http://hub.example", run_id="r", output=repository.folder.parent / "results")
-    assert gate.gate(Path("sub/train.py"), "HEAD~1", settings, explain_slower=True) == slower
+    assert gate(Path("sub/train.py"), "HEAD~1", settings, explain_slower=True) == slower
     assert reported == ["gate train.py", "r-001"]
 
 

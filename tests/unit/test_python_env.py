@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench.config.settings import RunSettings
 from bench.errors import OutputError, SettingsError, UsageError
-from bench.machine import python_env, user_cache, uv
-from bench.machine.installed import tensorflow
+from bench.machine import installed, pip, python_env, user_cache, uv
 from bench.session import env_checks, worker_packages
 from bench.study import made_envs
 from bench.study.plan import groups
+from benchmarks.changes import PACKAGE, wheel
 
 pytestmark = pytest.mark.once
 
@@ -32,9 +33,17 @@ def test_an_environment_is_read_by_its_own_interpreter() -> None:
     env = python_env.read("own", Path(sys.prefix))
     assert env.version == ".".join(map(str, sys.version_info[:3]))
     assert env.tag == sys.implementation.cache_tag
-    assert env.tensorflow == (tensorflow() or ("", None))[1]
+    assert env.tensorflow == (installed.tensorflow() or ("", None))[1]
+    assert env.site_packages == str(installed.site_packages())
     assert not worker_packages.missing(env)
     assert env.digest == python_env.read("again", Path(sys.executable)).digest
+
+
+def test_an_environment_that_prints_at_its_start_is_read(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\necho welcome\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    assert python_env.read("it", program).tag == sys.implementation.cache_tag
 
 
 def test_an_environment_that_cannot_be_used_is_refused_with_the_reason(empty: Path, tmp_path: Path) -> None:
@@ -112,57 +121,131 @@ def test_what_a_worker_needs_is_copied_for_an_environment_with_the_same_python(
         worker_packages.folder_for(other)
 
 
+@pytest.fixture
+def fresh_index() -> Iterator[None]:
+    """Let devbench ask for pip and its index again, also after the test."""
+    for function in (uv.index, pip.command):
+        function.cache_clear()
+    yield
+    for function in (uv.index, pip.command):
+        function.cache_clear()
+
+
 @pytest.mark.parametrize(
-    ("listed", "options", "variables"),
+    ("listed", "variables", "options"),
     [
-        ("", [], {}),
-        ("global.index-url='https://a/simple'\n", [], {"UV_DEFAULT_INDEX": "https://a/simple"}),
-        ("global.index-url='https://a'\n:env:.index-url='https://b'\n", [], {"UV_DEFAULT_INDEX": "https://b"}),
+        ("", {}, ()),
+        ("global.index-url='https://a/simple'\n", {"UV_DEFAULT_INDEX": "https://a/simple"}, ()),
+        ("global.index-url='https://a'\n:env:.index-url='https://b'\n", {"UV_DEFAULT_INDEX": "https://b"}, ()),
         (
             "install.extra-index-url='\\nhttps://a\\nhttps://b'\n",
-            ["--index-strategy", "unsafe-best-match"],
-            {"UV_INDEX": "https://a https://b"},
+            {"UV_INDEX": "https://a https://b", "UV_INDEX_STRATEGY": "unsafe-best-match"},
+            (),
         ),
-        ("global.no-index='true'\nglobal.find-links='/v /w'\n", ["--no-index"], {"UV_FIND_LINKS": "/v,/w"}),
-        ("global.no-index='false'\nglobal.timeout='60'\n", [], {}),
-        ("global.trusted-host='a b'\n", ["--allow-insecure-host", "a", "--allow-insecure-host", "b"], {}),
+        ("global.no-index='true'\nglobal.find-links='/w /x'\n", {"UV_FIND_LINKS": "/w,/x"}, ("--no-index",)),
+        ("global.no-index='false'\nglobal.timeout='60'\n", {}, ()),
     ],
 )
 def test_uv_uses_the_index_that_pip_is_configured_for(
-    listed: str, options: list[str], variables: dict[str, str]
+    listed: str, variables: dict[str, str], options: tuple[str, ...]
 ) -> None:
-    settings = uv.read_settings(listed)
-    assert list(uv.index_options(settings)) == options
-    assert uv.index_variables(settings) == variables
+    assert uv._index(listed) == (variables, options)
 
 
-def test_passwords_of_indexes_are_in_no_argument_no_message_and_no_name(
+@pytest.mark.usefixtures("fresh_index")
+def test_uv_finds_packages_in_each_folder_that_pip_is_configured_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "uv"
-    program.write_text('#!/bin/sh\necho "arguments $*"; echo "cannot reach $UV_DEFAULT_INDEX" >&2; exit $CODE\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(uv, "find", lambda: str(program))
-    monkeypatch.setattr(uv, "pip_index", lambda: {"index-url": "https://me:s3c@ret@here/simple"})
-    monkeypatch.setenv("CODE", "1")
-    requirement = "mine@https://me:s3c@ret@here/mine.whl"
-    with pytest.raises(SettingsError) as caught:
-        uv.run(f"--with {requirement} cannot be installed", "pip", "install", requirement)
-    assert "cannot reach https://here/simple" in caught.value.message
-    assert "ret" not in caught.value.message + caught.value.hint
-    monkeypatch.setenv("CODE", "0")
-    assert "ret" not in uv.run("", "pip", "install", "mine")
-    monkeypatch.setattr(made_envs, "environment", Path)
-    assert list(made_envs.make(requirement)) == ["mine@https://here/mine.whl"]
+    for version in ("1.0", "2.0"):
+        (tmp_path / version).mkdir()
+        wheel(tmp_path / version, version, "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{tmp_path / '1.0'} {tmp_path / '2.0'}")
+    for version in ("1.0", "2.0"):
+        assert uv.run("it failed", "pip", "compile", "--quiet", "-", text=f"{PACKAGE}=={version}").count(version)
 
 
+@pytest.mark.usefixtures("fresh_index")
 def test_what_uv_says_is_part_of_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    uv.pip_index.cache_clear()
     with pytest.raises(SettingsError, match="--with nothing==1 cannot be resolved for Python 3"):
         made_envs.make("nothing==1")
-    uv.pip_index.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_index")
+def test_a_password_of_a_package_index_is_visible_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "uv"
+    program.write_text('#!/bin/sh\necho "$@" > "$0.arguments"\necho "no $UV_DEFAULT_INDEX" >&2\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(uv, "find", lambda: str(program))
+    monkeypatch.setenv("PIP_INDEX_URL", "https://user:p@ss@host/simple")
+    with pytest.raises(SettingsError, match="no https://host/simple") as caught:
+        made_envs.make("it@https://user:p@ss@host/it-1.0-py3-none-any.whl")
+    assert "p@ss" not in f"{caught.value.message} {caught.value.hint}"
+    assert "p@ss" not in (tmp_path / "uv.arguments").read_text()
+    monkeypatch.setattr(made_envs, "environment", Path)
+    assert list(made_envs.make("it@https://user:p@ss@host/it.whl")) == ["it@https://host/it.whl"]
+    with pytest.raises(SettingsError) as refused:
+        made_envs.make("it@https://user:p@ss@host/it.whl,")
+    assert "p@ss" not in refused.value.message
+
+
+@pytest.mark.usefixtures("fresh_index")
+def test_a_local_package_has_an_environment_for_each_checkout_and_each_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made_envs, "NEEDED", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    backend = (
+        "import zipfile\n"
+        "def build_wheel(folder, *_):\n"
+        "    with zipfile.ZipFile(folder + '/local_package-1-py3-none-any.whl', 'w') as wheel:\n"
+        "        wheel.write('local_package.py')\n"
+        "        info = 'local_package-1.dist-info/'\n"
+        "        wheel.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: local-package\\nVersion: 1\\n')\n"
+        "        wheel.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n"
+        "        wheel.writestr(info + 'RECORD', '')\n"
+        "    return 'local_package-1-py3-none-any.whl'\n"
+    )
+    project = (
+        "[project]\nname = 'local-package'\nversion = '1'\n"
+        "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
+    )
+
+    def written(folder: Path, text: str) -> str:
+        """Return what the module of the environment of `.` says."""
+        folder.mkdir(exist_ok=True)
+        for name, content in (("pyproject.toml", project), ("backend.py", backend), ("local_package.py", text)):
+            if not (folder / name).exists() or (folder / name).read_text() != content:
+                (folder / name).write_text(content)
+        monkeypatch.chdir(folder)
+        (module,) = made_envs.environment(".").glob("lib/python*/site-packages/local_package.py")
+        return module.read_text()
+
+    assert written(tmp_path / "a b", "A = 1\n") == "A = 1\n"
+    assert written(tmp_path / "c", "A = 2\n") == "A = 2\n"
+    assert written(tmp_path / "c", "A = 3\n") == "A = 3\n"
+    (tmp_path / "c" / "results").mkdir()
+    (tmp_path / "c" / "results" / "it.json").write_text("{}")
+    assert written(tmp_path / "c", "A = 3\n") == "A = 3\n"
+    assert len(list((tmp_path / "cache" / "devbench" / "environments").iterdir())) == 3
+
+
+def test_a_failure_of_the_network_differs_from_a_version_that_cannot_be_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "uv"
+    program.write_text("#!/bin/sh\ncat >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(uv, "find", lambda: str(program))
+    with pytest.raises(uv.Unreachable):
+        uv.run("it failed", "venv", text="error sending request for url (https://host/)\ntcp connect error")
+    with pytest.raises(SettingsError) as caught:
+        uv.run("it failed", "venv", text="no solution found: async-timeout==4 and connection-pool have no wheels")
+    assert not isinstance(caught.value, uv.Unreachable)
 
 
 def test_environments_cannot_be_made_without_uv(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,20 +276,28 @@ def test_doctor_names_the_reason_if_an_environment_lacks_packages_that_cannot_be
     assert (packages.status, packages.detail) == ("FAIL", error.message)
 
 
+@pytest.mark.usefixtures("fresh_index")
 def test_uv_uses_the_index_of_a_pip_on_the_path_if_python_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without = tmp_path / "python"
     without.write_text("#!/bin/sh\nexit 1\n")
-    pip = tmp_path / "pip"
-    pip.write_text("#!/bin/sh\necho \"global.index-url='https://here/simple'\"\n")
-    for program in (without, pip):
-        program.chmod(0o755)
+    program = tmp_path / "pip"
+    program.write_text("#!/bin/sh\necho \"global.index-url='https://here/simple'\"\n")
+    for executable in (without, program):
+        executable.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(without))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    uv.pip_index.cache_clear()
-    assert uv.pip_index() == {"index-url": "https://here/simple"}
-    uv.pip_index.cache_clear()
+    assert uv.index() == ({"UV_DEFAULT_INDEX": "https://here/simple"}, ())
+
+
+@pytest.mark.usefixtures("fresh_index")
+def test_pip_comes_with_python_if_the_environment_has_none(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(empty / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert pip.run("--version").stdout.startswith("pip ")
 
 
 def test_a_folder_of_the_cache_that_another_process_made_meanwhile_is_kept(tmp_path: Path) -> None:
