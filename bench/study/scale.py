@@ -214,10 +214,7 @@ class ScaleStudy:
                 "threads": Threads(intra=threads, inter=threads) if threads else program.spec.threads,
             }
         )
-        times = workers.count if workers.scaling == "weak" else 1
-        examples = program.examples * times if program.examples else None
-        steps = program.total_steps // times if program.total_steps else None
-        return replace(program, spec=spec, examples=examples, total_steps=steps)
+        return replace(program, spec=spec)
 
     def _first_trial(self, program: Planned) -> Result:
         """Run a script once, to find out what it trains.

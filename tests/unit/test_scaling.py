@@ -10,6 +10,7 @@ from synthetic_scaling import scaling_results
 
 from bench.analyse.same_answer import check_same_answer
 from bench.analyse.scaling import scaling_of
+from bench.analyse.summary import summarize
 from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.interval import Interval
@@ -116,6 +117,22 @@ def test_under_weak_scaling_the_ideal_is_the_step_of_one_worker() -> None:
     assert size.efficiency is not None
     assert size.efficiency.value == pytest.approx(100 / 110)
     assert study.amdahl_bound is None
+
+
+@pytest.mark.parametrize(("total", "batch"), [(1000, 32), (None, None)], ids=["declared", "read by the worker"])
+def test_under_weak_scaling_each_step_takes_the_place_of_one_step_per_worker(
+    total: int | None, batch: int | None
+) -> None:
+    one, four = level(0.1), level(0.1, 4, scaling="weak")
+    for result in (one, four):
+        for sample in result.samples:
+            sample.facts = Facts(total_steps=1000, batch=32)
+        summarize(result, total, batch)
+    assert one.projection is not None
+    assert four.projection is not None
+    assert (one.projection.steps, four.projection.steps, four.projection.planned_steps) == (1000, 250, 250)
+    assert one.summary.examples_per_second == pytest.approx(320)
+    assert four.summary.examples_per_second == pytest.approx(4 * 320)
 
 
 def test_the_replicas_of_one_process_have_no_part_of_their_own_for_waiting() -> None:
