@@ -142,12 +142,12 @@ def test_the_break_even_names_the_steps_of_each_size_or_that_there_is_none() -> 
 def test_the_bounds_are_in_plain_words_and_left_out_if_unknown() -> None:
     shown = sentences(scaling_study())
     assert (
-        "20% of one worker's step does not get faster with more workers. By Amdahl's law, no number of workers is more "
-        "than 5 times as fast as one."
+        "At least 20% of one worker's step does not get faster with more workers. By Amdahl's law, no number of "
+        "workers is more than 5 times as fast as one."
     ) in shown
     assert (
-        "In the all-reduce, each of 4 workers sends 6.866 MiB per step, at 1.10 GB/s. At this bandwidth, no number of "
-        "workers is more than 12.5 times as fast as one."
+        "In the all-reduce, each of 4 workers sends 6.866 MiB per step, at 1.10 GB/s. With such an all-reduce, no "
+        "number of workers is more than 12.5 times as fast as one."
     ) in shown
     without = sentences(scaling_study(serial_share=None, amdahl_bound=None, bandwidth_bound=None))
     assert "no number of workers" not in without

@@ -102,7 +102,7 @@ def _bounds(study: ScalingStudy) -> Iterator[str]:
     if study.serial_share is not None and study.serial_share < 1 and study.amdahl_bound is not None:
         share, bound = numbers.percent(study.serial_share), numbers.rounded(study.amdahl_bound)
         yield (
-            f"{share} of one {one}'s step does not get faster with more {many}. "
+            f"At least {share} of one {one}'s step does not get faster with more {many}. "
             f"By Amdahl's law, no number of {many} is more than {bound} times as fast as one."
         )
     size = next((size for size in reversed(study.sizes) if size.bandwidth is not None), None)
@@ -111,7 +111,7 @@ def _bounds(study: ScalingStudy) -> Iterator[str]:
         sent = f"{numbers.size(size.all_reduce_bytes)} per step, at " if size.all_reduce_bytes is not None else ""
         yield (
             f"In the all-reduce, each of {_workers(study, size.workers)} sends {sent}{rate}. "
-            f"At this bandwidth, no number of {many} is more than {bound} times as fast as one."
+            f"With such an all-reduce, no number of {many} is more than {bound} times as fast as one."
         )
 
 
