@@ -124,9 +124,9 @@ def _size(levels: _Levels, count: int) -> Size:
     if failure is not None and failure.kind == "same-answer":
         size.refused = failure.message
         return size
-    if failure is not None or result.summary.step_seconds is None:
-        size.failure = failure.brief if failure else "no step was measured"
-        size.hint = failure.hint if failure else ""
+    if failure is not None:
+        size.failure, size.hint = failure.brief, failure.hint
+    if failure is not None or result.summary.step_seconds is None:  # it failed, or the study ended earlier
         return size
     size.step_seconds, size.examples_per_second = result.summary.step_seconds, _rate(result)
     size.losses_compared = levels.bare is not None and _losses_compared(levels.bare, result)

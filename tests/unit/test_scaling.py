@@ -14,7 +14,7 @@ from bench.analyse.summary import summarize
 from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.interval import Interval
-from bench.model.result import Price, Projection, Result
+from bench.model.result import Price, Projection, Result, Summary
 from bench.model.scaling import ScalingStudy
 from bench.model.spec import Loop, Workers
 
@@ -161,6 +161,14 @@ def test_a_size_that_failed_says_why_and_what_to_do() -> None:
     results[2].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL", hint="Read its log.")
     size = scaling_of(results, 0.02).sizes[1]
     assert (size.failure, size.hint) == ("worker 1 was killed by SIGKILL", "Read its log.")
+
+
+def test_a_size_that_was_not_measured_before_the_study_ended_did_not_fail() -> None:
+    results = known()
+    results[2] = level(0.1, 2)
+    results[2].samples, results[2].summary = [], Summary()
+    size = scaling_of(results, 0.02).sizes[1]
+    assert (size.step_seconds, size.failure, size.refused) == (None, None, None)
 
 
 def test_a_size_whose_losses_differ_from_those_of_one_worker_is_refused() -> None:

@@ -173,6 +173,14 @@ def test_a_refused_size_and_a_failed_size_are_named_with_the_reason() -> None:
     assert [(row.label, row.wrong) for row in rows if row.kind == "alarm"] == [("2", (1,)), ("8", (3,))]
 
 
+def test_a_size_that_was_not_measured_is_not_called_failed() -> None:
+    study = scaling_study()
+    study = study.model_copy(update={"sizes": [*study.sizes[:2], Size(workers=4, id="204")]})
+    assert lines(study)[5].split() == ["4", "–", "–", "–", "not", "measured"]
+    assert "4 workers were not measured." in sentences(study)
+    assert "failed" not in text(study)
+
+
 def test_only_workers_on_one_machine_are_said_to_share_its_memory() -> None:
     assert "They share the machine's memory and caches. The figures prove the mechanism" in sentences(scaling_study())
     assert "one machine" not in sentences(scaling_study(cpus=None))

@@ -30,6 +30,8 @@ def summary(study: ScalingStudy) -> Iterator[str]:
             yield f"{_workers(study, size.workers)} failed: {size.failure.rstrip('.')}."
         elif size.refused:
             yield f"The figures of {_workers(study, size.workers)} do not count: {size.refused.rstrip('.')}."
+        elif size.step_seconds is None:
+            yield f"{_workers(study, size.workers)} {'was' if size.workers == 1 else 'were'} not measured."
     yield from _design(study)
 
 
