@@ -84,7 +84,7 @@ def serve(
             if not told:
                 tell(f"worker {index} of {host} started")
                 told = True
-            threading.Thread(target=_run, args=(connection, order.start, localize, failed), daemon=True).start()
+            threading.Thread(target=_run, args=(connection, order.start, localize, tell, failed), daemon=True).start()
         else:  # the first host has ended, or does not want this worker now
             connection.close()
             time.sleep(RETRY_SECONDS)
@@ -141,6 +141,7 @@ def _run(
     connection: socket.socket,
     start: Start,
     localize: Callable[[Start, Path], Start],
+    tell: Callable[[str], None],
     failed: threading.Event,
 ) -> None:
     """Run a worker's process, and report how it ended if it failed."""
@@ -167,6 +168,7 @@ def _run(
                 failed.set()
                 errors.seek(0)
                 lines = last_lines(errors.read().decode(errors="replace"))
+                tell("\n".join([f"the process of this worker {ending(code)}", *lines]))
                 _report(connection, lost(f"its process {ending(code)}").model_copy(update={"last_lines": lines}))
 
 

@@ -16,10 +16,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from bench.model.failure import Failure
+from bench.registry.program_errors import traceback_lines
 from bench.worker.channel import Channel
 from bench.worker.cluster.member import Member
 from bench.worker.cluster.step_times import StepTimer
-from bench.worker.failure import failure_of
+from bench.worker.failure import failure_of, print_traceback
 from bench.worker.losses import LOSSES
 from bench.worker.main import die_with_parent, enable_crash_report
 from bench.worker.phases import Phases
@@ -33,8 +35,8 @@ PATIENCE_SECONDS = 60.0
 END_SECONDS = 2.0
 """Seconds to wait after an error for the first worker to end. Its end is then the cause of the error."""
 
-MOST_BLOCKS = 10_000
-"""Maximum number of blocks whose times are kept."""
+LAST_LINES = 20
+"""Lines of a traceback that are reported."""
 
 
 class PeerLoop:
@@ -190,6 +192,15 @@ class Silent:
         """Do nothing."""
 
 
+def described(error: BaseException, file: str | None) -> Failure:
+    """Return the failure that describes an exception, with the end of its traceback.
+
+    The parent of the first worker reads the stderr of its own workers, not that of this one.
+    """
+    lines = "".join(traceback_lines(error, Path(file) if file else None)).splitlines()
+    return failure_of(error, file, "steps").model_copy(update={"last_lines": lines[-LAST_LINES:]})
+
+
 def main() -> None:
     """Run a worker that is not the first."""
     die_with_parent()
@@ -197,12 +208,16 @@ def main() -> None:
     enable_crash_report()
     process = PeerProcess(channel.lines, channel.send)
     start = process.begin(sys.argv[1] if len(sys.argv) > 1 else None)
+    if start.script and start.script.copy_root:
+        channel.renames[start.script.copy_root] = start.script.original_root
     try:
         run(start, process)
     except BaseException as error:
-        time.sleep(END_SECONDS)
         file = start.script.file if start.script else start.spec.file
-        channel.send(Lost(failure=failure_of(error, file, "steps")))
+        if start.cluster and start.cluster.hosts:  # `bench.session.cluster_agent` shows it
+            print_traceback(error, file)
+        time.sleep(END_SECONDS)
+        channel.send(Lost(failure=described(error, file)))
     os._exit(1)
 
 

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from bench.machine import installed
 from bench.model.failure import Failure
 from bench.model.spec import Data, Spec, Threads, Workers
 from bench.session import cluster_agent
+from bench.worker import peer
 from bench.worker.cluster import arrivals, chief
 from bench.worker.cluster.chief import Cluster, gather
 from bench.worker.failure import ClusterError
@@ -194,6 +196,19 @@ def test_the_reason_that_a_worker_gives_is_reported() -> None:
     reason = Lost(failure=Failure(kind="memory", message="out of memory"))
     failure = lost_within(2, lambda connection: connection.sendall(line(reason)))
     assert (failure.kind, failure.message) == ("memory", "worker 1: out of memory")
+
+
+def test_a_worker_describes_its_error_with_the_lines_of_the_program(tmp_path: Path) -> None:
+    file = tmp_path / "trains.py"
+    file.write_text("def data():\n    raise ValueError('no such column')\n", encoding="utf-8")
+    program: dict[str, Any] = {}
+    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), program)
+    with pytest.raises(ValueError, match="no such column") as raised:
+        program["data"]()
+    failure = peer.described(raised.value, str(file))
+    assert failure.message.startswith("ValueError: no such column")
+    assert any(f'File "{file}", line 2' in text for text in failure.last_lines)
+    assert failure.last_lines[-1] == "ValueError: no such column"
 
 
 def test_a_worker_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
