@@ -95,7 +95,7 @@ def scale(
         raise settings_errors.invalid(scaling, "--scaling", "choose strong or weak")
     if strategy not in ("multi-worker", "mirrored"):
         raise settings_errors.invalid(strategy, "--strategy", "choose multi-worker or mirrored")
-    names = tuple(name.strip() for name in hosts.split(",") if name.strip())
+    names = tuple(name.strip().strip("[]") for name in hosts.split(",") if name.strip())
     cluster = Hosts(names, index if names else 0, port, duration(rendezvous_timeout, "--rendezvous-timeout"))
     sizes = _sizes(workers)
     if cluster.index:

@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bench.errors import DevbenchError, RunFailed
-from bench.machine import installed, system
+from bench.machine import system
 from bench.model.failure import Failure
 from bench.session.process import environment
 from bench.session.starting import variables_of
@@ -28,7 +28,7 @@ from bench.worker.protocol import Start
 from bench.worker.rendezvous import messages
 from bench.worker.rendezvous.losing import ending, lost
 from bench.worker.rendezvous.messages import Begin, End, Hello, Lost, line
-from bench.worker.rendezvous.ports import free_port, keep_alive, listen
+from bench.worker.rendezvous.ports import keep_alive, listen
 
 RETRY_SECONDS = 0.5
 
@@ -72,8 +72,7 @@ def serve(
                 )
             time.sleep(RETRY_SECONDS)
             continue
-        hello = Hello(index=index, port=free_port(), tensorflow=installed.tensorflow_version())
-        order = _order(connection, hello, patience)
+        order = _order(connection, Hello.of_this_host(index), patience)
         last_seen = time.monotonic()
         if isinstance(order, End):
             connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -18,10 +19,11 @@ from bench.session import cluster_agent
 from bench.worker import peer
 from bench.worker.cluster import arrivals, chief
 from bench.worker.cluster.chief import Cluster, gather
+from bench.worker.cluster.strategy import DIRECT, connect_directly
 from bench.worker.failure import ClusterError
 from bench.worker.protocol import ClusterRun, Start
 from bench.worker.rendezvous.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, line
-from bench.worker.rendezvous.ports import free_port, listen
+from bench.worker.rendezvous.ports import address, free_port, listen
 
 VERSION = "2.21.0"
 
@@ -55,7 +57,7 @@ def start(port: int, hosts: list[str], wait_seconds: float = 5.0) -> Start:
     return Start(spec=spec(len(hosts)), spawned=0.0, cluster=run)
 
 
-def arrive(port: int, index: int, tensorflow: str = VERSION) -> socket.socket:
+def arrive(port: int, index: int, **versions: str) -> socket.socket:
     """Connect to the first worker as another one, once it listens."""
     deadline = time.monotonic() + 5
     while True:
@@ -66,7 +68,8 @@ def arrive(port: int, index: int, tensorflow: str = VERSION) -> socket.socket:
             assert time.monotonic() < deadline
             time.sleep(0.02)
     OPEN.append(connection)
-    connection.sendall(line(Hello(index=index, port=4000 + index, tensorflow=tensorflow)))
+    hello = Hello.of_this_host(index).model_copy(update={"port": 4000 + index, **versions})
+    connection.sendall(line(hello))
     return connection
 
 
@@ -164,10 +167,57 @@ def test_a_port_that_another_program_took_does_not_hide_the_result() -> None:
         cluster_agent.dismiss(taken.getsockname()[1], 1)
 
 
-def test_workers_with_two_versions_of_tensorflow_do_not_begin() -> None:
+@pytest.mark.parametrize("package", ["tensorflow", "keras", "devbench"])
+def test_workers_with_two_versions_of_a_package_do_not_begin(package: str) -> None:
     with pytest.raises(ClusterError) as error:
-        met(["127.0.0.1"] * 2, [1], lambda failure: None, tensorflow="2.20.0")
-    assert error.value.failure.message == "worker 1 has TensorFlow 2.20.0, worker 0 has 2.21.0"
+        met(["127.0.0.1"] * 2, [1], lambda failure: None, **{package: "1.0"})
+    own = getattr(Hello.of_this_host(0), package)
+    name = {"tensorflow": "TensorFlow", "keras": "Keras"}.get(package, package)
+    assert error.value.failure.message == f"worker 1 has {name} 1.0, worker 0 has {own}"
+
+
+def test_an_address_of_ipv6_has_brackets() -> None:
+    assert address("fe80::1", 2222) == "[fe80::1]:2222"
+    cluster, _ = met(["::1", "127.0.0.1"], [1], lambda failure: None)
+    assert cluster.run.addresses[0].startswith("[::1]:")
+
+
+def test_workers_connect_without_the_proxy_of_downloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DIRECT, "")
+    monkeypatch.setenv("no_proxy", "mirror.local")
+    connect_directly(["node-a:2222", "[fe80::1]:4000", "node-a:2223"])
+    assert os.environ[DIRECT] == "mirror.local,node-a,fe80::1"
+
+
+def test_a_worker_that_leaves_before_all_others_are_there_is_waited_for_again() -> None:
+    def come_and_go() -> None:
+        arrive(port, 1).close()
+        arrive(port, 2)
+        arrive(port, 1)
+
+    port = free_port()
+    order = start(port, LOCAL)
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    cluster = gather(order.spec, order, lambda failure: None)
+    OPEN.append(cluster)
+    thread.join()
+    time.sleep(0.2)
+    assert [peer.index for peer in cluster.peers] == [1, 2]
+    assert [peer.failure for peer in cluster.peers] == [None, None]
+
+
+def test_a_worker_that_left_is_not_said_never_to_have_come() -> None:
+    def come_and_go() -> None:
+        arrive(port, 1).close()
+        arrive(port, 2)
+
+    port = free_port()
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    failure = failure_of(start(port, ["127.0.0.1", "localhost", "127.0.0.1"], wait_seconds=0.5))
+    thread.join()
+    assert failure.message == "worker 1 (localhost) came, but left before all workers were there"
 
 
 def lost_within(seconds: float, act: Callable[[socket.socket], None]) -> Failure:

@@ -33,7 +33,7 @@ from bench.worker.rendezvous.messages import (
     line,
     received,
 )
-from bench.worker.rendezvous.ports import free_port
+from bench.worker.rendezvous.ports import address, free_port
 
 QUIET_SECONDS = 8.0
 """Seconds between an answer of a worker and the next ping."""
@@ -231,7 +231,7 @@ def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Clus
     peers = [Peer(each.hello, each.connection, each.process) for each in arrivals(run, count)]
     hosts = run.hosts or ["127.0.0.1"] * count
     ports = [free_port(), *(peer.port for peer in peers)]
-    run = run.model_copy(update={"addresses": [f"{h}:{p}" for h, p in zip(hosts, ports, strict=True)]})
+    run = run.model_copy(update={"addresses": [address(h, p) for h, p in zip(hosts, ports, strict=True)]})
     for peer in peers:
         peer.watch(on_lost)
         script = start.script if run.hosts else _script(start.script, peer.index)
