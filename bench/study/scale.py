@@ -6,6 +6,7 @@ worker and several workers also run on batches that are ready in memory, which s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -92,6 +93,7 @@ class ScaleStudy:
     def __post_init__(self) -> None:
         self.sizes = sorted(set(self.sizes))
         self.settings = stopping.with_time_limit(self.settings, SECONDS)
+        self._deadline = time.monotonic() + self.settings.max_time
         self.id = self.recorder.new_id()
         check_settings(self.settings)
         check_hosts(self.sizes, self.cluster)
@@ -118,6 +120,7 @@ class ScaleStudy:
                 separate_starts=ALWAYS_SEPARATE,
                 full=False,
                 profiled="none",
+                deadline=self._deadline,
                 cluster=partial(cluster_run, self.cluster),
             )
             session = Session(Group(self.program, tuple(levels)), self.settings, design, self.recorder)
@@ -223,7 +226,7 @@ class ScaleStudy:
             RunFailed: It failed.
         """
         settings = self.settings.model_copy(update={"max_processes": 1})
-        design = replace(FIRST_TRIAL, parent=self.id, inspect=True)
+        design = replace(FIRST_TRIAL, parent=self.id, inspect=True, deadline=self._deadline)
         session = Session(Group(self.program, (program,)), settings, design, self.recorder)
         session.run()
         (result,) = session.results
