@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -12,13 +13,16 @@ from bench.cli.measure import Module, ProgramName, interrupted_early, measure, o
 from bench.cli.options import duration, with_settings
 from bench.config import settings_errors
 from bench.config.settings import RunSettings
-from bench.errors import DevbenchError, Interrupted, RunFailed
+from bench.errors import DevbenchError, Interrupted, RunFailed, SettingsError
 from bench.model.spec import Scaling, Strategy
 
 if TYPE_CHECKING:
     from bench.model.scaling import ScalingStudy
 
 PANEL = "Workers"
+
+INDEX = "JOB_COMPLETION_INDEX"
+"""The variable in which Kubernetes gives each pod of an Indexed Job its index."""
 
 
 def scale(
@@ -60,7 +64,7 @@ def scale(
         typer.Option(
             min=0,
             metavar="N",
-            envvar="JOB_COMPLETION_INDEX",
+            envvar=INDEX,
             show_envvar=False,
             help="Number of this machine in --hosts, counted from 0. Machine 0 shows the results. Default: the index "
             "of the Kubernetes Job. [env: JOB_COMPLETION_INDEX]",
@@ -96,6 +100,8 @@ def scale(
     if strategy not in ("multi-worker", "mirrored"):
         raise settings_errors.invalid(strategy, "--strategy", "choose multi-worker or mirrored")
     names = tuple(name.strip().strip("[]") for name in hosts.split(",") if name.strip())
+    if index and not names and INDEX not in os.environ:
+        raise SettingsError("--index needs --hosts", "Name all hosts, the same on every host.")
     cluster = Hosts(names, index if names else 0, port, duration(rendezvous_timeout, "--rendezvous-timeout"))
     sizes = _sizes(workers)
     if cluster.index:

@@ -148,9 +148,11 @@ def _run(
         folder = Path(scratch)
         try:
             own = localize(start, folder)
-        except DevbenchError as error:
+        except (DevbenchError, OSError) as error:
             failed.set()
-            _report(connection, Failure(kind="rendezvous", message=error.message, hint=error.hint))
+            message, hint = str(error), getattr(error, "hint", "")
+            tell(f"error: {message}")
+            _report(connection, Failure(kind="rendezvous", message=message, hint=hint))
             return
         file = folder / "begin.json"
         file.write_text(json.dumps(Begin(start=own).model_dump(mode="json")), encoding="utf-8")

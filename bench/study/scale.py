@@ -29,7 +29,7 @@ from bench.session.session import Session
 from bench.study.explain_levels import with_script
 from bench.study.plan import plan
 from bench.study.recorded import recorded, title_of
-from bench.study.scale_hosts import Hosts, check_hosts, cluster_run, cpus_of_each
+from bench.study.scale_hosts import Hosts, check_hosts, cluster_run, cpus_of_each, devices_of_each
 from bench.worker.rendezvous.losing import of_cluster
 
 SECONDS = 600.0
@@ -159,6 +159,8 @@ class ScaleStudy:
         if len(group.planned) > 1:
             raise NotApplicable(f"{self.program} has several cases", "Name one --case.")
         program = group.planned[0]
+        if backends.capabilities(program.spec.backend).gpu and not self.cluster.hosts:
+            devices_of_each(self.sizes[-1])
         resolved = registry.resolve(self.program, program.spec.params, self.settings.worker_timeout)
         if resolved.is_script:
             first = self._first_trial(program)

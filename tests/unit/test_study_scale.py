@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from bench.cli.app import app
 from bench.config.settings import load
+from bench.errors import NotApplicable
 from bench.model.plan import Group
 from bench.publish.recorder import Recorder
 from bench.session.design import Design
 from bench.study import scale
+from bench.study.scale_hosts import devices_of_each
 
 pytestmark = pytest.mark.once
 
@@ -42,3 +46,31 @@ def test_the_time_limit_is_that_of_the_whole_study(monkeypatch: pytest.MonkeyPat
     _, design = session_of(monkeypatch, tmp_path, max_time="50s")
     assert design.deadline is not None
     assert start + 50 <= design.deadline <= time.monotonic() + 50
+
+
+@pytest.mark.parametrize(
+    ("visible", "devices"),
+    [(None, ["0", "1"]), ("3,1,0", ["3", "1"]), ("", None), ("-1", None), ("2,-1,1", None), ("5", None)],
+)
+def test_each_worker_gets_one_of_the_visible_gpus(
+    visible: str | None, devices: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    if devices is not None:
+        assert devices_of_each(2) == devices
+        return
+    with pytest.raises(NotApplicable, match="2 workers need as many GPUs"):
+        devices_of_each(2)
+
+
+def test_an_index_without_hosts_is_refused_unless_the_platform_sets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
+    words = ["scale", "mnist", "--workers", "0", "--index", "1"]
+    shown = CliRunner().invoke(app, words)
+    assert "--index needs --hosts" in shown.output
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
+    shown = CliRunner().invoke(app, words[:-2])
+    assert "--index" not in shown.output

@@ -196,8 +196,8 @@ def _never_came(missing: set[int], left: set[int], run: ClusterRun) -> ClusterEr
     why = f": no address for {' and '.join(unknown)}, as if no node had room for the pod" if unknown else ""
     return _error(
         f"{names} never came within {minutes}{why}",
-        "Check that the same command runs on each host, and that each host reaches the first. In Kubernetes, "
-        "`kubectl describe pod` says why a pod does not start. To wait longer, use --rendezvous-timeout.",
+        "Check that the same command runs on each host, with its own --index, and that each host reaches the first. In "
+        "Kubernetes, `kubectl describe pod` says why a pod does not start. To wait longer, use --rendezvous-timeout.",
     )
 
 
