@@ -91,6 +91,7 @@ def scaling_of(results: Sequence[Result], threshold: float) -> ScalingStudy:
         bare_examples_per_second=_rate(levels.bare) if levels.bare else None,
         sizes=sizes,
         currency=largest.price.currency if largest.price else None,
+        failures=_failed_levels(results),
         warnings=disturbances(results),
         threshold=threshold,
     )
@@ -98,6 +99,15 @@ def scaling_of(results: Sequence[Result], threshold: float) -> ScalingStudy:
     study.fastest = _fastest(levels, sizes)
     study.break_even_steps = _break_even(levels, sizes)
     return study
+
+
+def _failed_levels(results: Sequence[Result]) -> list[str]:
+    """Return the levels that failed, with the reason. A size tells its own failure."""
+    return [
+        f"{_workers(result).label}, {result.spec.loop}: {result.failure.brief}"
+        for result in results
+        if result.failure is not None and result.spec.workers is not None and not is_size(result.spec)
+    ]
 
 
 def _workers(result: Result) -> Workers:

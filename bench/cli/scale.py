@@ -148,10 +148,12 @@ def _show(study: ScalingStudy | None, interruption: Interrupted | None, settings
 
 
 def _failure(study: ScalingStudy) -> RunFailed | None:
-    """Return why a number of workers has no figures. None if all have."""
+    """Return why a number of workers has no figures, or its step no parts. None if nothing failed."""
     from bench.render.scaling_table import noun
 
     size = next((size for size in study.sizes if size.failure or size.refused), None)
+    if size is None and study.failures:
+        return RunFailed(f"a level that divides the step could not be measured: {study.failures[0]}")
     if size is None:
         return None
     workers = f"{size.workers} {noun(study)}{'s' * (size.workers > 1)}"

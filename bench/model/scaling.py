@@ -87,5 +87,8 @@ class ScalingStudy(Record):
     )
     currency: str | None = Field(None, description="of the costs")
     fastest: int | None = Field(None, description="workers with the shortest training; null if that is not settled")
+    failures: list[str] = Field(
+        default_factory=list, description="levels that failed and are no size, each with the reason"
+    )
     warnings: list[ResultWarning] = Field(default_factory=list, description="warnings of its results, one of each kind")
     threshold: float = Field(description="smallest relative difference that matters")

@@ -10,6 +10,7 @@ from synthetic import busy_machine, folder, interval, killed, measured
 from synthetic_scaling import parts, scaling_results, scaling_study
 
 from bench import api
+from bench.cli import scale as command
 from bench.model.interval import Interval
 from bench.model.result import Summary
 from bench.model.scaling import ScalingStudy, Size
@@ -179,6 +180,17 @@ def test_a_size_that_was_not_measured_is_not_called_failed() -> None:
     assert lines(study)[5].split() == ["4", "–", "–", "–", "not", "measured"]
     assert "4 workers were not measured." in sentences(study)
     assert "failed" not in text(study)
+
+
+def test_a_level_that_failed_is_named_and_makes_the_command_fail() -> None:
+    study = scaling_study(failures=["2 workers, no all-reduce, step: worker 1 was killed by SIGKILL"])
+    assert "A level that divides the step failed: 2 workers, no all-reduce, step: worker 1 was killed" in sentences(
+        study
+    )
+    failure = command._failure(study)
+    assert failure is not None
+    assert "2 workers, no all-reduce, step: worker 1 was killed by SIGKILL" in failure.message
+    assert command._failure(scaling_study()) is None
 
 
 def test_only_workers_on_one_machine_are_said_to_share_its_memory() -> None:

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic_scaling import scaling_results
 from typer.testing import CliRunner
 
 from bench.cli.app import app
 from bench.config.settings import load
-from bench.errors import NotApplicable
+from bench.errors import NotApplicable, RunFailed
+from bench.model.failure import Failure
 from bench.model.plan import Group
 from bench.publish.recorder import Recorder
 from bench.session.design import Design
 from bench.study import scale
-from bench.study.scale_hosts import devices_of_each
+from bench.study.scale_hosts import Hosts, devices_of_each
 
 pytestmark = pytest.mark.once
 
@@ -74,3 +76,17 @@ def test_an_index_without_hosts_is_refused_unless_the_platform_sets_it(monkeypat
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
     shown = CliRunner().invoke(app, words[:-2])
     assert "--index" not in shown.output
+
+
+def test_a_study_that_loses_a_host_shows_what_was_measured_before(tmp_path: Path) -> None:
+    loaded = load(backend="cpu", data="sample", output=tmp_path)
+    hosts = Hosts(hosts=("node-a", "node-b"))
+    study = scale.ScaleStudy("mnist", loaded, Recorder(loaded), [1, 2], cluster=hosts)
+    study.results = scaling_results(steps={1: 0.104, 2: 0.06})
+    study.results[3].failure = Failure(kind="lost-worker", message="worker 1 is gone", hint="Start the run again.")
+    shown = study.read()
+    assert [size.speed_up is not None for size in shown.sizes] == [True, True]
+    assert shown.failures == ["2 workers, no all-reduce, step: worker 1 is gone"]
+    study.results[0].samples = []
+    with pytest.raises(RunFailed, match="worker 1 is gone"):
+        study.read()

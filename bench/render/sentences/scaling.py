@@ -32,6 +32,8 @@ def summary(study: ScalingStudy) -> Iterator[str]:
             yield f"The figures of {_workers(study, size.workers)} do not count: {size.refused.rstrip('.')}."
         elif size.step_seconds is None:
             yield f"{_workers(study, size.workers)} {'was' if size.workers == 1 else 'were'} not measured."
+    for failure in study.failures:
+        yield f"A level that divides the step failed: {failure.rstrip('.')}."
     yield from _design(study)
 
 
