@@ -159,6 +159,7 @@ class ScaleStudy:
         if len(group.planned) > 1:
             raise NotApplicable(f"{self.program} has several cases", "Name one --case.")
         program = group.planned[0]
+        self._check_batch(program)
         if backends.capabilities(program.spec.backend).gpu and not self.cluster.hosts:
             devices_of_each(self.sizes[-1])
         resolved = registry.resolve(self.program, program.spec.params, self.settings.worker_timeout)
@@ -166,7 +167,6 @@ class ScaleStudy:
             first = self._first_trial(program)
             resolved, self._recognition = with_script(resolved, first), first.recognition
         loop = self._loop(program, resolved)
-        self._check_batch(program)
         return [self._level(program, workers, loop) for workers, loop in self._workers(loop, "data" in resolved.offers)]
 
     def _loop(self, program: Planned, resolved: Resolved) -> Loop:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from bench.cli.app import app
 from bench.config.settings import load
-from bench.errors import NotApplicable, RunFailed
+from bench.errors import NotApplicable, RunFailed, UsageError
 from bench.model.failure import Failure
 from bench.model.plan import Group
 from bench.publish.recorder import Recorder
@@ -90,3 +90,13 @@ def test_a_study_that_loses_a_host_shows_what_was_measured_before(tmp_path: Path
     study.results[0].samples = []
     with pytest.raises(RunFailed, match="worker 1 is gone"):
         study.read()
+
+
+def test_a_batch_that_does_not_divide_is_refused_before_a_script_runs(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import tensorflow as tf\nmodel = tf.keras.Sequential()\nmodel.fit([1])\n", encoding="utf-8")
+    loaded = load(backend="cpu", data="sample", output=tmp_path, param={"batch": "33"})
+    study = scale.ScaleStudy(str(script), loaded, Recorder(loaded), [1])
+    study.sizes = [1, 2]
+    with pytest.raises(UsageError, match="a batch of 33 examples does not divide among 2 workers"):
+        study.run()
