@@ -96,7 +96,7 @@ def scaling_of(results: Sequence[Result], threshold: float) -> ScalingStudy:
         threshold=threshold,
     )
     _add_bounds(study)
-    study.fastest = _fastest(levels, sizes)
+    study.fastest, study.cheapest = _fastest(levels, sizes), _cheapest(levels, sizes)
     study.break_even_steps = _break_even(levels, sizes)
     return study
 
@@ -113,6 +113,10 @@ def _failed_levels(results: Sequence[Result]) -> list[str]:
 def _workers(result: Result) -> Workers:
     assert result.spec.workers is not None
     return result.spec.workers
+
+
+def _machines(workers: Workers) -> int:
+    return 1 if workers.cpus else workers.count
 
 
 def _processes(result: Result) -> int:
@@ -144,9 +148,8 @@ def _size(levels: _Levels, count: int) -> Size:
     size.cold_start_seconds = cold.value if cold else None
     if result.projection is not None:
         size.training_seconds = result.projection.total_seconds.value
-        machines = 1 if workers.cpus else count
         if result.price is not None:
-            size.cost = result.price.per_hour / 3600 * machines * size.training_seconds
+            size.cost = result.price.per_hour / 3600 * _machines(workers) * size.training_seconds
     if levels.bare is not None and (contrast := paired_contrast(levels.bare, result)):
         more = count if workers.scaling == "weak" else 1
         size.speed_up = stats.scale(contrast.ratio().inverse, more)
@@ -314,6 +317,16 @@ def _fastest(levels: _Levels, sizes: Sequence[Size]) -> int | None:
     if len(trainings) < len(times) or min(trainings, key=lambda count: trainings[count].value) == fastest:
         return fastest
     return _lowest(trainings)
+
+
+def _cheapest(levels: _Levels, sizes: Sequence[Size]) -> int | None:
+    """Return the number of workers with the cheapest training. None if that is not settled, or there is only one."""
+    costs = {
+        size.workers: stats.scale(result.projection.total_seconds, _machines(_workers(result)))
+        for size in sizes
+        if size.cost is not None and (result := levels.sizes[size.workers]).projection is not None
+    }
+    return _lowest(costs) if len(costs) > 1 else None
 
 
 def _lowest(values: Mapping[int, Interval]) -> int | None:

@@ -87,6 +87,7 @@ class ScalingStudy(Record):
     )
     currency: str | None = Field(None, description="of the costs")
     fastest: int | None = Field(None, description="workers with the shortest training; null if that is not settled")
+    cheapest: int | None = Field(None, description="workers with the cheapest training; null if that is not settled")
     failures: list[str] = Field(
         default_factory=list, description="levels that failed and are no size, each with the reason"
     )

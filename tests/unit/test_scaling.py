@@ -241,6 +241,21 @@ def test_the_fastest_training_counts_the_start_of_the_workers() -> None:
     assert trained({1: 100.0, 2: 60.0, 4: 63.0}, start, error=0.1).fastest is None
 
 
+def test_the_cheapest_training_is_named_only_if_the_intervals_are_apart() -> None:
+    def cheapest(one: float, two: float) -> int | None:
+        results = scaling_results(steps={1: 0.104, 2: 0.06})
+        for result, seconds in zip(results[1:3], (one, two), strict=True):
+            result.price = Price(per_hour=3.6, currency="EUR")
+            result.projection = Projection(
+                steps=1000, build_and_fit_seconds=interval(seconds), total_seconds=interval(seconds)
+            )
+        return scaling_of(results, 0.02).cheapest
+
+    assert cheapest(100.0, 60.0) == 1  # two machines for 60 s cost more than one for 100 s
+    assert cheapest(100.0, 40.0) == 2
+    assert cheapest(100.0, 51.0) is None
+
+
 def test_one_size_that_was_measured_is_not_the_fastest() -> None:
     results = scaling_results(steps={1: 0.104, 2: 0.06})
     results[2].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL")

@@ -70,9 +70,8 @@ def _costs(study: ScalingStudy) -> Iterator[str]:
     ]
     if words:
         yield f"A training costs {join_words(words)}."
-    cheapest, *others = sorted(costs, key=lambda workers: costs[workers]) or [0]
-    if others and costs[others[0]] > (1 + study.threshold) * costs[cheapest]:
-        yield f"Cheapest training: {_workers(study, cheapest)}."
+    if study.cheapest is not None:
+        yield f"Cheapest training: {_workers(study, study.cheapest)}."
 
 
 def _largest(study: ScalingStudy) -> Iterator[str]:
