@@ -1,11 +1,13 @@
 """The process of every worker but the first: it runs the same steps as the first worker, until the first worker ends.
 
-The all-reduce keeps the workers in step, so this process needs no orders. If nothing is reduced, a worker on the same
-machine runs freely beside the first one, and a worker on another host runs steps only while it is asked for times.
+The first worker announces its steps, and this process runs no others: in an all-reduce that waits for a suspended
+worker, a GPU is busy and slows the other levels. If nothing is reduced, a worker on the same machine runs freely beside
+the first one, and a worker on another host runs steps only while it is asked for times.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -26,7 +28,7 @@ from bench.worker.losses import LOSSES
 from bench.worker.main import die_with_parent, enable_crash_report
 from bench.worker.phases import Phases
 from bench.worker.protocol import Start
-from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
+from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed, Until
 from bench.worker.start_up import import_own_modules
 
 PATIENCE_SECONDS = 60.0
@@ -47,6 +49,7 @@ class PeerLoop:
         after_first: is called after each of the first steps.
         on_steady: is called after the last of them.
         on_demand: whether steps after the first ones run only while times are asked for.
+        announced: whether steps after the first ones run only if they were announced.
 
     Attributes:
         steps_left: steps that a loop may issue with one call.
@@ -57,7 +60,8 @@ class PeerLoop:
         sync: Callable[[Any], float],
         after_first: Callable[[], object],
         on_steady: Callable[[], object],
-        on_demand: bool,
+        on_demand: bool = False,
+        announced: bool = False,
     ) -> None:
         self._sync = sync
         self._after_first = after_first
@@ -66,6 +70,9 @@ class PeerLoop:
         self._asked = threading.Event()
         self._answered = threading.Event()
         self._first = LOSSES
+        self._issued = 0
+        self._until: float = LOSSES if announced else math.inf
+        self._more = threading.Condition()
         self._timer = StepTimer(sync)
         self.steps_left = 1
 
@@ -87,6 +94,16 @@ class PeerLoop:
                 self._answered.set()
         elif self._on_demand:
             self._asked.wait()
+        self._issued += steps
+        if self._issued >= self._until:
+            with self._more:
+                self._more.wait_for(lambda: self._issued < self._until)
+
+    def announce(self, steps: int) -> None:
+        """Run steps until there were this many in all. Called by another thread."""
+        with self._more:
+            self._until = steps
+            self._more.notify()
 
     def report(self) -> Timed:
         """Return the times of the next steps. Called by another thread."""
@@ -132,6 +149,8 @@ class PeerProcess:
                 message = TO_PEER.validate_json(text)
                 if isinstance(message, Ping):
                     self.send(Pong())
+                elif isinstance(message, Until) and self.loop is not None:
+                    self.loop.announce(message.steps)
                 elif isinstance(message, Report):
                     threading.Thread(target=self._report, daemon=True).start()
         finally:
@@ -174,6 +193,7 @@ def run(start: Start, process: PeerProcess) -> None:
         after_first=rig.model.reset_metrics if resets else lambda: None,
         on_steady=lambda: process.send(Steady()),
         on_demand=bool(cluster.hosts) and not member.workers.reduce,
+        announced=member.workers.reduce,
     )
     process.loop = loop
     loops.LOOPS[spec.loop](rig, loop)  # type: ignore[arg-type]

@@ -21,8 +21,9 @@ from bench.worker.cluster import arrivals, chief
 from bench.worker.cluster.chief import Cluster, gather
 from bench.worker.cluster.strategy import DIRECT, connect_directly
 from bench.worker.failure import ClusterError
+from bench.worker.losses import LOSSES
 from bench.worker.protocol import ClusterRun, Start
-from bench.worker.rendezvous.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, line
+from bench.worker.rendezvous.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, Until, line, received
 from bench.worker.rendezvous.ports import address, free_port, listen
 
 VERSION = "2.21.0"
@@ -281,3 +282,51 @@ def test_a_worker_that_answers_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             assert isinstance(TO_PEER.validate_json(lines.readline()), Ping)
             connections[1].sendall(line(Pong()))
     assert failures == []
+
+
+def test_a_worker_runs_only_announced_steps_after_the_first_ones() -> None:
+    loop = peer.PeerLoop(lambda value: 0.0, lambda: None, lambda: None, announced=True)
+    ran: list[int] = []
+
+    def run() -> None:
+        for step in range(LOSSES + 5):
+            ran.append(step)
+            loop.tick(step)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    for announced in (LOSSES, LOSSES + 3, LOSSES + 6):
+        loop.announce(announced)
+        deadline = time.monotonic() + 5
+        while len(ran) < min(announced, LOSSES + 5) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        assert len(ran) == min(announced, LOSSES + 5)
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_steps_are_announced_to_all_workers_once() -> None:
+    cluster, connections = met(LOCAL, [1, 2], lambda failure: None)
+    for steps in (LOSSES, LOSSES + 4, LOSSES + 2, LOSSES + 9):
+        cluster.announce(steps)
+    for connection in connections.values():
+        with connection.makefile("rb") as lines:
+            messages = [TO_PEER.validate_json(lines.readline()) for _ in range(3)]
+        assert [message.steps for message in messages if isinstance(message, Until)] == [LOSSES + 4, LOSSES + 9]
+
+
+def test_a_host_that_cannot_prepare_the_program_says_why() -> None:
+    def localize(start: Start, folder: Path) -> Start:
+        raise OSError(28, "No space left on device", "train.py")
+
+    ours, theirs = socket.socketpair()
+    OPEN.append(ours)
+    told: list[str] = []
+    failed = threading.Event()
+    cluster_agent._run(theirs, start(0, ["127.0.0.1"] * 2), localize, told.append, failed)
+    (message,) = received(ours)
+    assert isinstance(message, Lost)
+    assert (message.failure.kind, failed.is_set()) == ("rendezvous", True)
+    assert "No space left on device: 'train.py'" in message.failure.message
+    assert "No space left on device" in told[0]

@@ -95,6 +95,13 @@ class Report(WorkerMessage):
     do: Literal["report"] = "report"
 
 
+class Until(WorkerMessage):
+    """Run steps until there were `steps` in all."""
+
+    do: Literal["until"] = "until"
+    steps: int
+
+
 class End(WorkerMessage):
     """The study is over."""
 
@@ -102,7 +109,7 @@ class End(WorkerMessage):
 
 
 FromPeer = Annotated[Hello | Pong | Steady | Timed | Lost, Field(discriminator="event")]
-ToPeer = Annotated[Begin | Ping | Report | End, Field(discriminator="do")]
+ToPeer = Annotated[Begin | Ping | Report | Until | End, Field(discriminator="do")]
 FROM_PEER: TypeAdapter[FromPeer] = TypeAdapter(FromPeer)
 TO_PEER: TypeAdapter[ToPeer] = TypeAdapter(ToPeer)
 
