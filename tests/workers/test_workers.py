@@ -499,7 +499,7 @@ while True:
 
 @contextmanager
 def busy_process(cpu: int) -> Iterator[None]:
-    """Keep a CPU busy, so that a worker on it gets half of its time.
+    """Keep a CPU busy, so that a worker on it runs at half speed.
 
     A worker that is suspended and resumed instead also delays each message of the all-reduce.
     """
