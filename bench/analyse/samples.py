@@ -19,6 +19,7 @@ from bench.model.facts import Facts
 from bench.model.phase import PHASES, START_PHASES, Phase
 from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample, Series
+from bench.model.spec import Spec
 
 StepEstimator = Callable[[Sequence[Block]], float]
 """From the blocks of a process to seconds per step."""
@@ -194,10 +195,11 @@ def merged_facts(samples: Sequence[ProcessSample]) -> Facts:
     return Facts.model_construct(**read)
 
 
-def examples_per_step(examples: int | None, samples: Sequence[ProcessSample]) -> int | None:
-    """Return the examples of a step: those of a batch, or all examples if a batch asks for more.
+def examples_per_step(spec: Spec, examples: int | None, samples: Sequence[ProcessSample]) -> int | None:
+    """Return the examples of a step of all workers: those of a batch, or all examples if a batch asks for more.
 
     Args:
+        spec: the spec.
         examples: examples of a batch by the workload's declaration. None if it declares none.
         samples: the processes, which know the batch of a script and the length of an epoch.
 
@@ -209,4 +211,6 @@ def examples_per_step(examples: int | None, samples: Sequence[ProcessSample]) ->
     if not examples:
         return None
     epoch = facts.epoch
-    return min(examples, epoch.remainder) if epoch and epoch.batches == 0 and epoch.remainder else examples
+    if epoch and epoch.batches == 0 and epoch.remainder:
+        examples = min(examples, epoch.remainder)
+    return examples * (spec.workers.batches if spec.workers else 1)

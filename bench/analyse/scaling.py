@@ -91,18 +91,32 @@ def scaling_of(results: Sequence[Result], threshold: float) -> ScalingStudy:
         bare_examples_per_second=_rate(levels.bare) if levels.bare else None,
         sizes=sizes,
         currency=largest.price.currency if largest.price else None,
+        failures=_failed_levels(results),
         warnings=disturbances(results),
         threshold=threshold,
     )
-    _add_bounds(study, levels)
-    study.fastest = _fastest(sizes)
+    _add_bounds(study)
+    study.fastest, study.cheapest = _fastest(levels, sizes), _cheapest(levels, sizes)
     study.break_even_steps = _break_even(levels, sizes)
     return study
+
+
+def _failed_levels(results: Sequence[Result]) -> list[str]:
+    """Return the levels that failed, with the reason. A size tells its own failure."""
+    return [
+        f"{_workers(result).label}, {result.spec.loop}: {result.failure.brief}"
+        for result in results
+        if result.failure is not None and result.spec.workers is not None and not is_size(result.spec)
+    ]
 
 
 def _workers(result: Result) -> Workers:
     assert result.spec.workers is not None
     return result.spec.workers
+
+
+def _machines(workers: Workers) -> int:
+    return 1 if workers.cpus else workers.count
 
 
 def _processes(result: Result) -> int:
@@ -124,9 +138,9 @@ def _size(levels: _Levels, count: int) -> Size:
     if failure is not None and failure.kind == "same-answer":
         size.refused = failure.message
         return size
-    if failure is not None or result.summary.step_seconds is None:
-        size.failure = failure.brief if failure else "no step was measured"
-        size.hint = failure.hint if failure else ""
+    if failure is not None:
+        size.failure, size.hint = failure.brief, failure.hint
+    if failure is not None or result.summary.step_seconds is None:  # it failed, or the study ended earlier
         return size
     size.step_seconds, size.examples_per_second = result.summary.step_seconds, _rate(result)
     size.losses_compared = levels.bare is not None and _losses_compared(levels.bare, result)
@@ -134,9 +148,8 @@ def _size(levels: _Levels, count: int) -> Size:
     size.cold_start_seconds = cold.value if cold else None
     if result.projection is not None:
         size.training_seconds = result.projection.total_seconds.value
-        machines = 1 if workers.cpus else count
         if result.price is not None:
-            size.cost = result.price.per_hour / 3600 * machines * size.training_seconds
+            size.cost = result.price.per_hour / 3600 * _machines(workers) * size.training_seconds
     if levels.bare is not None and (contrast := paired_contrast(levels.bare, result)):
         more = count if workers.scaling == "weak" else 1
         size.speed_up = stats.scale(contrast.ratio().inverse, more)
@@ -145,8 +158,7 @@ def _size(levels: _Levels, count: int) -> Size:
     gradient_bytes = merged_facts(usable_samples(result)).gradient_bytes
     if count > 1 and gradient_bytes:
         size.all_reduce_bytes = round(2 * (count - 1) / count * gradient_bytes)  # of a ring all-reduce
-        reduction = next((part.seconds for part in size.parts if part.name == "all-reduce"), None)
-        if reduction is not None and reduction.value > 0 and not reduction.may_be_zero:
+        if (reduction := _all_reduce(size)) is not None:
             size.bandwidth = size.all_reduce_bytes / reduction.value
     return size
 
@@ -266,49 +278,78 @@ def _shares(columns: Mapping[PartName, Sequence[float]], totals: Sequence[float]
     return [ScalingPart(name=name, seconds=each, share=each.value / whole) for name, each in estimates.items()]
 
 
-def _add_bounds(study: ScalingStudy, levels: _Levels) -> None:
+def _add_bounds(study: ScalingStudy) -> None:
     """Add the serial share (A. H. Karp, H. P. Flatt, 1990), Amdahl's bound and the bound of the bandwidth.
 
-    They come from the largest number of workers with a speed-up. Weak scaling has no such bounds.
+    They come from the largest number of workers with a speed-up. No number of workers exceeds a bound, so it is
+    computed from the ends of the intervals that allow most. Weak scaling has no such bounds.
     """
     size = next((size for size in reversed(study.sizes) if size.workers > 1 and size.speed_up), None)
     if size is None or size.speed_up is None or study.scaling == "weak":
         return
-    n = size.workers
-    serial = (1 / size.speed_up.value - 1 / n) / (1 - 1 / n)
-    if serial > 0:
-        study.serial_share, study.amdahl_bound = serial, 1 / serial
-    gradient_bytes = merged_facts(usable_samples(levels.sizes[n])).gradient_bytes
-    if study.bare is not None and size.bandwidth and gradient_bytes:
-        study.bandwidth_bound = study.bare.value / (2 * gradient_bytes / size.bandwidth)
+    n, up = size.workers, size.speed_up
+    if up.low is not None and up.high is not None and up.low > 1:
+        serial = (1 / up.high - 1 / n) / (1 - 1 / n)
+        if serial > 0:
+            study.serial_share, study.amdahl_bound = serial, 1 / serial
+    reduction = _all_reduce(size)
+    if size.bandwidth and reduction and reduction.low and study.bare and study.bare.high:
+        for_many = n / (n - 1)  # bytes that each of very many workers sends, over those of each of n
+        study.bandwidth_bound = study.bare.high / (for_many * reduction.low)
 
 
-def _fastest(sizes: Sequence[Size]) -> int | None:
-    """Return the number of workers with the shortest training. None if it is not settled which steps are fastest.
+def _all_reduce(size: Size) -> Interval | None:
+    """Return the seconds of the all-reduce. None if it is not certain that it takes time."""
+    seconds = next((part.seconds for part in size.parts if part.name == "all-reduce"), None)
+    return seconds if seconds is not None and seconds.value > 0 and not seconds.may_be_zero else None
+
+
+def _fastest(levels: _Levels, sizes: Sequence[Size]) -> int | None:
+    """Return the number of workers with the shortest training. None if that is not settled, or there is only one.
 
     A training with faster steps may take longer, because its start does.
     """
-    rated = sorted((size for size in sizes if size.speed_up), key=lambda s: s.speed_up.value if s.speed_up else 0.0)
-    if not rated:
+    times = {size.workers: size.speed_up.inverse for size in sizes if size.speed_up}
+    if len(times) < 2 or (fastest := _lowest(times)) is None:
         return None
-    best = rated[-1].speed_up
-    others = [size.speed_up for size in rated[:-1]]
-    low = best.low if best else None
-    if low is None or any(other is None or other.high is None or other.high >= low for other in others):
-        return rated[-1].workers if len(rated) == 1 else None
-    trainings = {size.training_seconds: size.workers for size in rated if size.training_seconds is not None}
-    return trainings[min(trainings)] if len(trainings) == len(rated) else rated[-1].workers
+    projections = {count: levels.sizes[count].projection for count in times}
+    trainings = {count: each.total_seconds for count, each in projections.items() if each is not None}
+    if len(trainings) < len(times) or min(trainings, key=lambda count: trainings[count].value) == fastest:
+        return fastest
+    return _lowest(trainings)
+
+
+def _cheapest(levels: _Levels, sizes: Sequence[Size]) -> int | None:
+    """Return the number of workers with the cheapest training. None if that is not settled, or there is only one."""
+    costs = {
+        size.workers: stats.scale(result.projection.total_seconds, _machines(_workers(result)))
+        for size in sizes
+        if size.cost is not None and (result := levels.sizes[size.workers]).projection is not None
+    }
+    return _lowest(costs) if len(costs) > 1 else None
+
+
+def _lowest(values: Mapping[int, Interval]) -> int | None:
+    """Return the key of the lowest value. None if its interval is not below all others."""
+    best, *others = sorted(values, key=lambda key: values[key].value)
+    high = values[best].high
+    lows = [values[key].low for key in others]
+    return best if high is not None and all(low is not None and low > high for low in lows) else None
 
 
 def _break_even(levels: _Levels, sizes: Sequence[Size]) -> dict[str, int]:
-    """Return the steps of the bare worker after which more workers are ahead, by number of workers."""
+    """Return the steps of the bare worker after which more workers are ahead, by number of workers.
+
+    Only sizes that are certainly faster count. Their speed-up is the lower end of its interval.
+    """
     bare = levels.bare
     if bare is None or bare.summary.step_seconds is None or bare.summary.cold_start_seconds is None:
         return {}
     step, start = bare.summary.step_seconds.value, bare.summary.cold_start_seconds.value
     steps = {}
     for size in sizes:
-        if size.workers > 1 and size.speed_up and size.speed_up.value > 1 and size.cold_start_seconds:
-            saved = step * (1 - 1 / size.speed_up.value)
+        least = size.speed_up.low if size.speed_up else None
+        if size.workers > 1 and least is not None and least > 1 and size.cold_start_seconds:
+            saved = step * (1 - 1 / least)
             steps[str(size.workers)] = max(0, round((size.cold_start_seconds - start) / saved))
     return steps

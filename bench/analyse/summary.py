@@ -28,7 +28,8 @@ def summarize(result: Result, total_steps: int | None, examples: int | None) -> 
 
     Args:
         result: the result, changed in place.
-        total_steps: steps of the whole training. None if only the worker knows them.
+        total_steps: steps of the program's whole training. None if only the worker knows them. Under weak scaling,
+            each step of several workers takes the place of several of them.
         examples: examples of a batch. None if a step has none.
     """
     samples = usable_samples(result)
@@ -40,13 +41,15 @@ def summarize(result: Result, total_steps: int | None, examples: int | None) -> 
     _add_starts(result.summary, samples)
     steps = process_values(result)
     if steps:
-        _add_steps(result, list(steps.values()), examples_per_step(examples, samples), facts)
+        _add_steps(result, list(steps.values()), examples_per_step(result.spec, examples, samples), facts)
     _add_latency(result.summary, samples)
     _add_series(result.summary, samples)
     full = result.projection.full_training if result.projection else None
     planned = full.planned_steps if full else facts.total_steps
     total = full.steps if full else facts.stopped_after or total_steps or facts.total_steps
-    result.projection = project(result, cold_starts(samples), int(total), planned) if total and steps else None
+    batches = result.spec.workers.batches if result.spec.workers else 1
+    planned, total = (whole and max(1, whole // batches) for whole in (planned, total))
+    result.projection = project(result, cold_starts(samples), total, planned) if total and steps else None
 
 
 def _add_steps(result: Result, seconds: Sequence[float], examples: int | None, facts: Facts) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -12,13 +13,16 @@ from bench.cli.measure import Module, ProgramName, interrupted_early, measure, o
 from bench.cli.options import duration, with_settings
 from bench.config import settings_errors
 from bench.config.settings import RunSettings
-from bench.errors import DevbenchError, Interrupted, RunFailed
+from bench.errors import DevbenchError, Interrupted, RunFailed, SettingsError
 from bench.model.spec import Scaling, Strategy
 
 if TYPE_CHECKING:
     from bench.model.scaling import ScalingStudy
 
 PANEL = "Workers"
+
+INDEX = "JOB_COMPLETION_INDEX"
+"""The variable in which Kubernetes gives each pod of an Indexed Job its index."""
 
 
 def scale(
@@ -60,7 +64,7 @@ def scale(
         typer.Option(
             min=0,
             metavar="N",
-            envvar="JOB_COMPLETION_INDEX",
+            envvar=INDEX,
             show_envvar=False,
             help="Number of this machine in --hosts, counted from 0. Machine 0 shows the results. Default: the index "
             "of the Kubernetes Job. [env: JOB_COMPLETION_INDEX]",
@@ -95,7 +99,9 @@ def scale(
         raise settings_errors.invalid(scaling, "--scaling", "choose strong or weak")
     if strategy not in ("multi-worker", "mirrored"):
         raise settings_errors.invalid(strategy, "--strategy", "choose multi-worker or mirrored")
-    names = tuple(name.strip() for name in hosts.split(",") if name.strip())
+    names = tuple(name.strip().strip("[]") for name in hosts.split(",") if name.strip())
+    if index and not names and INDEX not in os.environ:
+        raise SettingsError("--index needs --hosts", "Name all hosts, the same on every host.")
     cluster = Hosts(names, index if names else 0, port, duration(rendezvous_timeout, "--rendezvous-timeout"))
     sizes = _sizes(workers)
     if cluster.index:
@@ -142,10 +148,12 @@ def _show(study: ScalingStudy | None, interruption: Interrupted | None, settings
 
 
 def _failure(study: ScalingStudy) -> RunFailed | None:
-    """Return why a number of workers has no figures. None if all have."""
+    """Return why a number of workers has no figures, or its step no parts. None if nothing failed."""
     from bench.render.scaling_table import noun
 
     size = next((size for size in study.sizes if size.failure or size.refused), None)
+    if size is None and study.failures:
+        return RunFailed(f"a level that divides the step could not be measured: {study.failures[0]}")
     if size is None:
         return None
     workers = f"{size.workers} {noun(study)}{'s' * (size.workers > 1)}"

@@ -73,16 +73,23 @@ class ScalingStudy(Record):
     bare_examples_per_second: Interval | None = Field(None, description="throughput of that worker")
     sizes: list[Size] = Field(description="by rising number of workers")
     serial_share: float | None = Field(
-        None, description="share of one worker's step that does not get faster with workers (Karp and Flatt, 1990)"
+        None,
+        description="smallest share of one worker's step that does not get faster with workers, by the interval of the "
+        "speed-up (Karp and Flatt, 1990)",
     )
     amdahl_bound: float | None = Field(None, description="speed-up that no number of workers exceeds, by that share")
     bandwidth_bound: float | None = Field(
         None, description="speed-up that no number of workers exceeds, by the bandwidth of the all-reduce"
     )
     break_even_steps: dict[str, int] = Field(
-        default_factory=dict, description="number of workers to the steps from which a training is faster than alone"
+        default_factory=dict,
+        description="number of workers to the steps from which a training is certainly faster than alone",
     )
     currency: str | None = Field(None, description="of the costs")
     fastest: int | None = Field(None, description="workers with the shortest training; null if that is not settled")
+    cheapest: int | None = Field(None, description="workers with the cheapest training; null if that is not settled")
+    failures: list[str] = Field(
+        default_factory=list, description="levels that failed and are no size, each with the reason"
+    )
     warnings: list[ResultWarning] = Field(default_factory=list, description="warnings of its results, one of each kind")
     threshold: float = Field(description="smallest relative difference that matters")

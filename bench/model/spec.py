@@ -138,9 +138,10 @@ class Workers(Frozen):
             words += " (weak)"
         return words if self.reduce else f"{words}, no all-reduce"
 
-    def share_of(self, batch: int) -> int:
-        """Return the examples of a batch that one worker computes."""
-        return batch // self.count if self.scaling == "strong" else batch
+    @property
+    def batches(self) -> int:
+        """Batches of the program that all workers together compute in one step."""
+        return self.count if self.scaling == "weak" else 1
 
 
 class Script(Frozen):

@@ -60,6 +60,8 @@ def size_row(size: Size, brief: bool = False) -> SizeRow:
         return SizeRow(label, (NONE, NONE, NONE, "failed"), (3,))
     if size.refused:
         return SizeRow(label, (rate, "refused", NONE, _step(size.step_seconds)), (1,))
+    if size.step_seconds is None:
+        return SizeRow(label, (NONE, NONE, NONE, "not measured"))
     speed_up = numbers.factor(size.speed_up) if size.speed_up else NONE
     efficiency = NONE
     if size.efficiency:

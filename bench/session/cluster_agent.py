@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bench.errors import DevbenchError, RunFailed
-from bench.machine import installed, system
+from bench.machine import system
 from bench.model.failure import Failure
 from bench.session.process import environment
 from bench.session.starting import variables_of
@@ -28,7 +28,7 @@ from bench.worker.protocol import Start
 from bench.worker.rendezvous import messages
 from bench.worker.rendezvous.losing import ending, lost
 from bench.worker.rendezvous.messages import Begin, End, Hello, Lost, line
-from bench.worker.rendezvous.ports import free_port, keep_alive, listen
+from bench.worker.rendezvous.ports import keep_alive, listen
 
 RETRY_SECONDS = 0.5
 
@@ -72,8 +72,7 @@ def serve(
                 )
             time.sleep(RETRY_SECONDS)
             continue
-        hello = Hello(index=index, port=free_port(), tensorflow=installed.tensorflow_version())
-        order = _order(connection, hello, patience)
+        order = _order(connection, Hello.of_this_host(index), patience)
         last_seen = time.monotonic()
         if isinstance(order, End):
             connection.close()
@@ -84,7 +83,7 @@ def serve(
             if not told:
                 tell(f"worker {index} of {host} started")
                 told = True
-            threading.Thread(target=_run, args=(connection, order.start, localize, failed), daemon=True).start()
+            threading.Thread(target=_run, args=(connection, order.start, localize, tell, failed), daemon=True).start()
         else:  # the first host has ended, or does not want this worker now
             connection.close()
             time.sleep(RETRY_SECONDS)
@@ -141,6 +140,7 @@ def _run(
     connection: socket.socket,
     start: Start,
     localize: Callable[[Start, Path], Start],
+    tell: Callable[[str], None],
     failed: threading.Event,
 ) -> None:
     """Run a worker's process, and report how it ended if it failed."""
@@ -148,9 +148,11 @@ def _run(
         folder = Path(scratch)
         try:
             own = localize(start, folder)
-        except DevbenchError as error:
+        except (DevbenchError, OSError) as error:
             failed.set()
-            _report(connection, Failure(kind="rendezvous", message=error.message, hint=error.hint))
+            message, hint = str(error), getattr(error, "hint", "")
+            tell(f"error: {message}")
+            _report(connection, Failure(kind="rendezvous", message=message, hint=hint))
             return
         file = folder / "begin.json"
         file.write_text(json.dumps(Begin(start=own).model_dump(mode="json")), encoding="utf-8")
@@ -167,6 +169,7 @@ def _run(
                 failed.set()
                 errors.seek(0)
                 lines = last_lines(errors.read().decode(errors="replace"))
+                tell("\n".join([f"the process of this worker {ending(code)}", *lines]))
                 _report(connection, lost(f"its process {ending(code)}").model_copy(update={"last_lines": lines}))
 
 

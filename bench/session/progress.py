@@ -65,7 +65,7 @@ class ProgressReporter:
                 budget=self.budget,
                 estimates=estimates,
                 results=tuple(
-                    LiveResult(other, examples_per_step(self._plan[other.key].examples, other.samples))
+                    LiveResult(other, examples_per_step(other.spec, self._plan[other.key].examples, other.samples))
                     for other in self._results
                 ),
             )

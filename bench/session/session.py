@@ -244,7 +244,8 @@ class Session:
             return "target"
         accuracy = self._accuracy(self._open())
         self._progress.planned = None
-        if accuracy and accuracy.needed and (self.design.deadline is None or self.design.purpose == "run"):
+        alone = self.design.deadline is None or self.design.purpose in ("run", "scale")  # no other session follows
+        if alone and accuracy and accuracy.needed:
             least = max(stopping.minimum_trials(accuracy, self.design.pilot, self.design.clear_trials), accuracy.needed)
             self._progress.planned = min(least, self.settings.max_processes)
         reason = stopping.reason(

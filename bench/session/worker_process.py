@@ -172,7 +172,7 @@ class WorkerProcess:
             said_all = (
                 event.failure.kind in ("workload", "data") or event.failure.exit_code is not None
             )  # its message tells the user what is wrong
-            lines = [] if said_all else worker_failure.last_lines(self._stderr())
+            lines = [] if said_all else event.failure.last_lines or worker_failure.last_lines(self._stderr())
             raise WorkerEnded(event.failure.model_copy(update={"last_lines": lines}))
         return event
 

@@ -6,6 +6,7 @@ worker and several workers also run on batches that are ready in memory, which s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from bench.session.session import Session
 from bench.study.explain_levels import with_script
 from bench.study.plan import plan
 from bench.study.recorded import recorded, title_of
-from bench.study.scale_hosts import Hosts, check_hosts, cluster_run, cpus_of_each
+from bench.study.scale_hosts import Hosts, check_hosts, cluster_run, cpus_of_each, devices_of_each
 from bench.worker.rendezvous.losing import of_cluster
 
 SECONDS = 600.0
@@ -92,6 +93,7 @@ class ScaleStudy:
     def __post_init__(self) -> None:
         self.sizes = sorted(set(self.sizes))
         self.settings = stopping.with_time_limit(self.settings, SECONDS)
+        self._deadline = time.monotonic() + self.settings.max_time
         self.id = self.recorder.new_id()
         check_settings(self.settings)
         check_hosts(self.sizes, self.cluster)
@@ -118,6 +120,7 @@ class ScaleStudy:
                 separate_starts=ALWAYS_SEPARATE,
                 full=False,
                 profiled="none",
+                deadline=self._deadline,
                 cluster=partial(cluster_run, self.cluster),
             )
             session = Session(Group(self.program, tuple(levels)), self.settings, design, self.recorder)
@@ -135,11 +138,11 @@ class ScaleStudy:
         """Return what the results so far show.
 
         Raises:
-            RunFailed: One worker alone could not be measured, or another host is gone.
+            RunFailed: One worker alone could not be measured, or another host was gone before it was.
         """
         first = self.results[0]
         gone = [r.failure for r in self.results if r.failure and of_cluster(r.failure)]
-        if gone and self.cluster.hosts:
+        if gone and self.cluster.hosts and not has_measurements(first):
             raise RunFailed(gone[0].message, gone[0].hint)
         if first.failure is not None:
             raise RunFailed(f"cannot measure {first.spec.label}: {first.failure.message}", first.failure.hint)
@@ -156,12 +159,14 @@ class ScaleStudy:
         if len(group.planned) > 1:
             raise NotApplicable(f"{self.program} has several cases", "Name one --case.")
         program = group.planned[0]
+        self._check_batch(program)
+        if backends.capabilities(program.spec.backend).gpu and not self.cluster.hosts:
+            devices_of_each(self.sizes[-1])
         resolved = registry.resolve(self.program, program.spec.params, self.settings.worker_timeout)
         if resolved.is_script:
             first = self._first_trial(program)
             resolved, self._recognition = with_script(resolved, first), first.recognition
         loop = self._loop(program, resolved)
-        self._check_batch(program)
         return [self._level(program, workers, loop) for workers, loop in self._workers(loop, "data" in resolved.offers)]
 
     def _loop(self, program: Planned, resolved: Resolved) -> Loop:
@@ -214,10 +219,7 @@ class ScaleStudy:
                 "threads": Threads(intra=threads, inter=threads) if threads else program.spec.threads,
             }
         )
-        times = workers.count if workers.scaling == "weak" else 1
-        examples = program.examples * times if program.examples else None
-        steps = program.total_steps // times if program.total_steps else None
-        return replace(program, spec=spec, examples=examples, total_steps=steps)
+        return replace(program, spec=spec)
 
     def _first_trial(self, program: Planned) -> Result:
         """Run a script once, to find out what it trains.
@@ -226,7 +228,7 @@ class ScaleStudy:
             RunFailed: It failed.
         """
         settings = self.settings.model_copy(update={"max_processes": 1})
-        design = replace(FIRST_TRIAL, parent=self.id, inspect=True)
+        design = replace(FIRST_TRIAL, parent=self.id, inspect=True, deadline=self._deadline)
         session = Session(Group(self.program, (program,)), settings, design, self.recorder)
         session.run()
         (result,) = session.results

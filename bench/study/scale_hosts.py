@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -86,17 +87,25 @@ def cluster_run(cluster: Hosts, spec: Spec) -> ClusterRun:
         return ClusterRun(hosts=hosts, port=cluster.port, wait_seconds=cluster.wait_seconds)
     each, cpus = spec.workers.cpus, cpus_by_core()
     own = [cpus[index * each : (index + 1) * each] for index in range(count)] if each else []
-    devices = _devices(count) if capabilities(spec.backend).gpu else []
+    devices = devices_of_each(count) if capabilities(spec.backend).gpu else []
     return ClusterRun(cpus=own, devices=devices)
 
 
-def _devices(count: int) -> list[str]:
-    """Return the GPU of each worker, as CUDA names them.
+def devices_of_each(count: int) -> list[str]:
+    """Return the GPU of each worker if all run on this machine, as CUDA names them.
 
     Raises:
         NotApplicable: `CUDA_VISIBLE_DEVICES` names too few.
     """
-    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
-    if visible and len(visible) < count:
-        raise NotApplicable(f"{count} workers need {count} GPUs, and CUDA_VISIBLE_DEVICES names {len(visible)}")
-    return (visible or [str(index) for index in range(count)])[:count]
+    variable = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if variable is None:
+        return [str(index) for index in range(count)]
+    names = itertools.takewhile(lambda name: name != "-1", (name.strip() for name in variable.split(",")))
+    visible = [*filter(None, names)]  # CUDA sees no GPU after "-1"
+    if len(visible) < count:
+        raise NotApplicable(
+            f"{numbers.count(count, 'worker')} need as many GPUs, and CUDA_VISIBLE_DEVICES='{variable}' names "
+            f"{len(visible)}",
+            "Measure fewer workers, or change what sets the variable.",
+        )
+    return visible[:count]

@@ -231,8 +231,11 @@ class Worker:
             )
             timed_loop.series = timed_loop.ready.series
             timed_loop.current = timed_loop.series[0]
-        if self.cluster is not None and rig.member is not None and not rig.member.workers.reduce:
-            self.cluster.wait_until_steady()
+        if self.cluster is not None and rig.member is not None:
+            if rig.member.workers.reduce:
+                timed_loop.announce = self.cluster.announce
+            else:
+                self.cluster.wait_until_steady()
         if rig.yields or self.spec.loop != "as-written":
             self.enter_first_step(timed_loop)
         else:  # fit follows, after whatever the program does before it

@@ -1,11 +1,13 @@
 """The process of every worker but the first: it runs the same steps as the first worker, until the first worker ends.
 
-The all-reduce keeps the workers in step, so this process needs no orders. If nothing is reduced, a worker on the same
-machine runs freely beside the first one, and a worker on another host runs steps only while it is asked for times.
+The first worker announces its steps, and this process runs no others: in an all-reduce that waits for a suspended
+worker, a GPU is busy and slows the other levels. If nothing is reduced, a worker on the same machine runs freely beside
+the first one, and a worker on another host runs steps only while it is asked for times.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -16,15 +18,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from bench.model.failure import Failure
+from bench.registry.program_errors import traceback_lines
 from bench.worker.channel import Channel
 from bench.worker.cluster.member import Member
 from bench.worker.cluster.step_times import StepTimer
-from bench.worker.failure import failure_of
+from bench.worker.failure import failure_of, print_traceback
 from bench.worker.losses import LOSSES
 from bench.worker.main import die_with_parent, enable_crash_report
 from bench.worker.phases import Phases
 from bench.worker.protocol import Start
-from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed
+from bench.worker.rendezvous.messages import TO_PEER, Begin, Lost, Ping, Pong, Report, Steady, Timed, Until
 from bench.worker.start_up import import_own_modules
 
 PATIENCE_SECONDS = 60.0
@@ -33,8 +37,8 @@ PATIENCE_SECONDS = 60.0
 END_SECONDS = 2.0
 """Seconds to wait after an error for the first worker to end. Its end is then the cause of the error."""
 
-MOST_BLOCKS = 10_000
-"""Maximum number of blocks whose times are kept."""
+LAST_LINES = 20
+"""Lines of a traceback that are reported."""
 
 
 class PeerLoop:
@@ -45,6 +49,7 @@ class PeerLoop:
         after_first: is called after each of the first steps.
         on_steady: is called after the last of them.
         on_demand: whether steps after the first ones run only while times are asked for.
+        announced: whether steps after the first ones run only if they were announced.
 
     Attributes:
         steps_left: steps that a loop may issue with one call.
@@ -55,7 +60,8 @@ class PeerLoop:
         sync: Callable[[Any], float],
         after_first: Callable[[], object],
         on_steady: Callable[[], object],
-        on_demand: bool,
+        on_demand: bool = False,
+        announced: bool = False,
     ) -> None:
         self._sync = sync
         self._after_first = after_first
@@ -64,6 +70,9 @@ class PeerLoop:
         self._asked = threading.Event()
         self._answered = threading.Event()
         self._first = LOSSES
+        self._issued = 0
+        self._until: float = LOSSES if announced else math.inf
+        self._more = threading.Condition()
         self._timer = StepTimer(sync)
         self.steps_left = 1
 
@@ -85,6 +94,16 @@ class PeerLoop:
                 self._answered.set()
         elif self._on_demand:
             self._asked.wait()
+        self._issued += steps
+        if self._issued >= self._until:
+            with self._more:
+                self._more.wait_for(lambda: self._issued < self._until)
+
+    def announce(self, steps: int) -> None:
+        """Run steps until there were this many in all. Called by another thread."""
+        with self._more:
+            self._until = steps
+            self._more.notify()
 
     def report(self) -> Timed:
         """Return the times of the next steps. Called by another thread."""
@@ -130,6 +149,8 @@ class PeerProcess:
                 message = TO_PEER.validate_json(text)
                 if isinstance(message, Ping):
                     self.send(Pong())
+                elif isinstance(message, Until) and self.loop is not None:
+                    self.loop.announce(message.steps)
                 elif isinstance(message, Report):
                     threading.Thread(target=self._report, daemon=True).start()
         finally:
@@ -172,6 +193,7 @@ def run(start: Start, process: PeerProcess) -> None:
         after_first=rig.model.reset_metrics if resets else lambda: None,
         on_steady=lambda: process.send(Steady()),
         on_demand=bool(cluster.hosts) and not member.workers.reduce,
+        announced=member.workers.reduce,
     )
     process.loop = loop
     loops.LOOPS[spec.loop](rig, loop)  # type: ignore[arg-type]
@@ -190,6 +212,15 @@ class Silent:
         """Do nothing."""
 
 
+def described(error: BaseException, file: str | None) -> Failure:
+    """Return the failure that describes an exception, with the end of its traceback.
+
+    The parent of the first worker reads the stderr of its own workers, not that of this one.
+    """
+    lines = "".join(traceback_lines(error, Path(file) if file else None)).splitlines()
+    return failure_of(error, file, "steps").model_copy(update={"last_lines": lines[-LAST_LINES:]})
+
+
 def main() -> None:
     """Run a worker that is not the first."""
     die_with_parent()
@@ -197,12 +228,16 @@ def main() -> None:
     enable_crash_report()
     process = PeerProcess(channel.lines, channel.send)
     start = process.begin(sys.argv[1] if len(sys.argv) > 1 else None)
+    if start.script and start.script.copy_root:
+        channel.renames[start.script.copy_root] = start.script.original_root
     try:
         run(start, process)
     except BaseException as error:
-        time.sleep(END_SECONDS)
         file = start.script.file if start.script else start.spec.file
-        channel.send(Lost(failure=failure_of(error, file, "steps")))
+        if start.cluster and start.cluster.hosts:  # `bench.session.cluster_agent` shows it
+            print_traceback(error, file)
+        time.sleep(END_SECONDS)
+        channel.send(Lost(failure=described(error, file)))
     os._exit(1)
 
 

@@ -62,6 +62,8 @@ class TimedLoop:
         clock: times the current block.
         losses: the losses of the first steps.
         on_restart: is called each time the program has ended and starts again.
+        announce: is called with the number of steps that will have been issued, before they are. Other workers that
+            train with this one run only announced steps.
         steps_left: steps until the clock is read. A call that issues several steps issues at most this many.
         series: names of the series that can be timed.
         current: the series that is timed now.
@@ -94,6 +96,7 @@ class TimedLoop:
         self.trace_seconds: Callable[[], float] = lambda: 0.0
         self.losses = Losses()
         self.on_restart: Callable[[], object] = lambda: None
+        self.announce: Callable[[int], object] = lambda steps: None
         self.current = "step"
         self.steps_left = 1
         self.profiler: Any = None
@@ -153,6 +156,7 @@ class TimedLoop:
         self.issued += steps
         if self.steps_left <= 0:
             self._end(value)
+            self.announce(self.issued + self.steps_left)
             self.clock.restart()
 
     def pause(self, value: Any) -> None:
@@ -321,9 +325,11 @@ class TimedLoop:
             self._steps = order.steps or 1
             self._blocks = order.blocks
             self._lead(order.lead, self._block, self._steps)
+            self.announce(self.issued + order.lead + self._blocks * self._steps)
         elif isinstance(order, Latency):
             self._latency_pass = LatencyPass(order.steps, order.seconds)
             self._lead(order.lead, self._single_step, 1)
+            self.announce(self.issued + order.lead + order.steps)
         elif isinstance(order, Trace):
             self._steps_to_profile, self._steps_profiled = order.steps, 0
             self._end, self.steps_left = self._profiled_step, 1 if self.profiler.marks else order.steps

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +16,15 @@ from bench.machine import installed
 from bench.model.failure import Failure
 from bench.model.spec import Data, Spec, Threads, Workers
 from bench.session import cluster_agent
+from bench.worker import peer
 from bench.worker.cluster import arrivals, chief
 from bench.worker.cluster.chief import Cluster, gather
+from bench.worker.cluster.strategy import DIRECT, connect_directly
 from bench.worker.failure import ClusterError
+from bench.worker.losses import LOSSES
 from bench.worker.protocol import ClusterRun, Start
-from bench.worker.rendezvous.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, line
-from bench.worker.rendezvous.ports import free_port, listen
+from bench.worker.rendezvous.messages import TO_PEER, Begin, Hello, Lost, Ping, Pong, Until, line, received
+from bench.worker.rendezvous.ports import address, free_port, listen
 
 VERSION = "2.21.0"
 
@@ -53,7 +58,7 @@ def start(port: int, hosts: list[str], wait_seconds: float = 5.0) -> Start:
     return Start(spec=spec(len(hosts)), spawned=0.0, cluster=run)
 
 
-def arrive(port: int, index: int, tensorflow: str = VERSION) -> socket.socket:
+def arrive(port: int, index: int, **versions: str) -> socket.socket:
     """Connect to the first worker as another one, once it listens."""
     deadline = time.monotonic() + 5
     while True:
@@ -64,7 +69,8 @@ def arrive(port: int, index: int, tensorflow: str = VERSION) -> socket.socket:
             assert time.monotonic() < deadline
             time.sleep(0.02)
     OPEN.append(connection)
-    connection.sendall(line(Hello(index=index, port=4000 + index, tensorflow=tensorflow)))
+    hello = Hello.of_this_host(index).model_copy(update={"port": 4000 + index, **versions})
+    connection.sendall(line(hello))
     return connection
 
 
@@ -162,10 +168,57 @@ def test_a_port_that_another_program_took_does_not_hide_the_result() -> None:
         cluster_agent.dismiss(taken.getsockname()[1], 1)
 
 
-def test_workers_with_two_versions_of_tensorflow_do_not_begin() -> None:
+@pytest.mark.parametrize("package", ["tensorflow", "keras", "devbench"])
+def test_workers_with_two_versions_of_a_package_do_not_begin(package: str) -> None:
     with pytest.raises(ClusterError) as error:
-        met(["127.0.0.1"] * 2, [1], lambda failure: None, tensorflow="2.20.0")
-    assert error.value.failure.message == "worker 1 has TensorFlow 2.20.0, worker 0 has 2.21.0"
+        met(["127.0.0.1"] * 2, [1], lambda failure: None, **{package: "1.0"})
+    own = getattr(Hello.of_this_host(0), package)
+    name = {"tensorflow": "TensorFlow", "keras": "Keras"}.get(package, package)
+    assert error.value.failure.message == f"worker 1 has {name} 1.0, worker 0 has {own}"
+
+
+def test_an_address_of_ipv6_has_brackets() -> None:
+    assert address("fe80::1", 2222) == "[fe80::1]:2222"
+    cluster, _ = met(["::1", "127.0.0.1"], [1], lambda failure: None)
+    assert cluster.run.addresses[0].startswith("[::1]:")
+
+
+def test_workers_connect_without_the_proxy_of_downloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DIRECT, "")
+    monkeypatch.setenv("no_proxy", "mirror.local")
+    connect_directly(["node-a:2222", "[fe80::1]:4000", "node-a:2223"])
+    assert os.environ[DIRECT] == "mirror.local,node-a,fe80::1"
+
+
+def test_a_worker_that_leaves_before_all_others_are_there_is_waited_for_again() -> None:
+    def come_and_go() -> None:
+        arrive(port, 1).close()
+        arrive(port, 2)
+        arrive(port, 1)
+
+    port = free_port()
+    order = start(port, LOCAL)
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    cluster = gather(order.spec, order, lambda failure: None)
+    OPEN.append(cluster)
+    thread.join()
+    time.sleep(0.2)
+    assert [peer.index for peer in cluster.peers] == [1, 2]
+    assert [peer.failure for peer in cluster.peers] == [None, None]
+
+
+def test_a_worker_that_left_is_not_said_never_to_have_come() -> None:
+    def come_and_go() -> None:
+        arrive(port, 1).close()
+        arrive(port, 2)
+
+    port = free_port()
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    failure = failure_of(start(port, ["127.0.0.1", "localhost", "127.0.0.1"], wait_seconds=0.5))
+    thread.join()
+    assert failure.message == "worker 1 (localhost) came, but left before all workers were there"
 
 
 def lost_within(seconds: float, act: Callable[[socket.socket], None]) -> Failure:
@@ -196,6 +249,19 @@ def test_the_reason_that_a_worker_gives_is_reported() -> None:
     assert (failure.kind, failure.message) == ("memory", "worker 1: out of memory")
 
 
+def test_a_worker_describes_its_error_with_the_lines_of_the_program(tmp_path: Path) -> None:
+    file = tmp_path / "trains.py"
+    file.write_text("def data():\n    raise ValueError('no such column')\n", encoding="utf-8")
+    program: dict[str, Any] = {}
+    exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), program)
+    with pytest.raises(ValueError, match="no such column") as raised:
+        program["data"]()
+    failure = peer.described(raised.value, str(file))
+    assert failure.message.startswith("ValueError: no such column")
+    assert any(f'File "{file}", line 2' in text for text in failure.last_lines)
+    assert failure.last_lines[-1] == "ValueError: no such column"
+
+
 def test_a_worker_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chief, "START_SECONDS", 0.0)
     monkeypatch.setattr(chief, "QUIET_SECONDS", 0.05)
@@ -216,3 +282,51 @@ def test_a_worker_that_answers_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             assert isinstance(TO_PEER.validate_json(lines.readline()), Ping)
             connections[1].sendall(line(Pong()))
     assert failures == []
+
+
+def test_a_worker_runs_only_announced_steps_after_the_first_ones() -> None:
+    loop = peer.PeerLoop(lambda value: 0.0, lambda: None, lambda: None, announced=True)
+    ran: list[int] = []
+
+    def run() -> None:
+        for step in range(LOSSES + 5):
+            ran.append(step)
+            loop.tick(step)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    for announced in (LOSSES, LOSSES + 3, LOSSES + 6):
+        loop.announce(announced)
+        deadline = time.monotonic() + 5
+        while len(ran) < min(announced, LOSSES + 5) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        assert len(ran) == min(announced, LOSSES + 5)
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_steps_are_announced_to_all_workers_once() -> None:
+    cluster, connections = met(LOCAL, [1, 2], lambda failure: None)
+    for steps in (LOSSES, LOSSES + 4, LOSSES + 2, LOSSES + 9):
+        cluster.announce(steps)
+    for connection in connections.values():
+        with connection.makefile("rb") as lines:
+            messages = [TO_PEER.validate_json(lines.readline()) for _ in range(3)]
+        assert [message.steps for message in messages if isinstance(message, Until)] == [LOSSES + 4, LOSSES + 9]
+
+
+def test_a_host_that_cannot_prepare_the_program_says_why() -> None:
+    def localize(start: Start, folder: Path) -> Start:
+        raise OSError(28, "No space left on device", "train.py")
+
+    ours, theirs = socket.socketpair()
+    OPEN.append(ours)
+    told: list[str] = []
+    failed = threading.Event()
+    cluster_agent._run(theirs, start(0, ["127.0.0.1"] * 2), localize, told.append, failed)
+    (message,) = received(ours)
+    assert isinstance(message, Lost)
+    assert (message.failure.kind, failed.is_set()) == ("rendezvous", True)
+    assert "No space left on device: 'train.py'" in message.failure.message
+    assert "No space left on device" in told[0]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from synthetic import measured
+from synthetic import interval, measured
 from synthetic_scaling import scaling_results
 
 from bench.analyse.same_answer import check_same_answer
 from bench.analyse.scaling import scaling_of
+from bench.analyse.summary import summarize
 from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.interval import Interval
-from bench.model.result import Price, Projection, Result
+from bench.model.result import Price, Projection, Result, Summary
 from bench.model.scaling import ScalingStudy
 from bench.model.spec import Loop, Workers
 
@@ -118,6 +119,22 @@ def test_under_weak_scaling_the_ideal_is_the_step_of_one_worker() -> None:
     assert study.amdahl_bound is None
 
 
+@pytest.mark.parametrize(("total", "batch"), [(1000, 32), (None, None)], ids=["declared", "read by the worker"])
+def test_under_weak_scaling_each_step_takes_the_place_of_one_step_per_worker(
+    total: int | None, batch: int | None
+) -> None:
+    one, four = level(0.1), level(0.1, 4, scaling="weak")
+    for result in (one, four):
+        for sample in result.samples:
+            sample.facts = Facts(total_steps=1000, batch=32)
+        summarize(result, total, batch)
+    assert one.projection is not None
+    assert four.projection is not None
+    assert (one.projection.steps, four.projection.steps, four.projection.planned_steps) == (1000, 250, 250)
+    assert one.summary.examples_per_second == pytest.approx(320)
+    assert four.summary.examples_per_second == pytest.approx(4 * 320)
+
+
 def test_the_replicas_of_one_process_have_no_part_of_their_own_for_waiting() -> None:
     mirrored: dict[str, Any] = {"strategy": "mirrored", "loop": "fit"}
     results = [
@@ -134,9 +151,11 @@ def test_the_replicas_of_one_process_have_no_part_of_their_own_for_waiting() -> 
 def test_a_level_that_failed_leaves_the_speed_up_without_parts() -> None:
     results = known()
     results[3].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL")
-    size = scaling_of(results, 0.02).sizes[1]
+    study = scaling_of(results, 0.02)
+    size = study.sizes[1]
     assert size.parts == []
     assert size.speed_up is not None
+    assert study.failures == ["2 workers, no all-reduce, step: worker 1 was killed by SIGKILL"]
 
 
 def test_a_size_that_failed_says_why_and_what_to_do() -> None:
@@ -144,6 +163,14 @@ def test_a_size_that_failed_says_why_and_what_to_do() -> None:
     results[2].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL", hint="Read its log.")
     size = scaling_of(results, 0.02).sizes[1]
     assert (size.failure, size.hint) == ("worker 1 was killed by SIGKILL", "Read its log.")
+
+
+def test_a_size_that_was_not_measured_before_the_study_ended_did_not_fail() -> None:
+    results = known()
+    results[2] = level(0.1, 2)
+    results[2].samples, results[2].summary = [], Summary()
+    size = scaling_of(results, 0.02).sizes[1]
+    assert (size.step_seconds, size.failure, size.refused) == (None, None, None)
 
 
 def test_a_size_whose_losses_differ_from_those_of_one_worker_is_refused() -> None:
@@ -188,8 +215,11 @@ def test_the_fastest_size_is_named_only_if_the_intervals_are_apart() -> None:
     assert scaling_of(scaling_results(steps={1: 0.104, 2: 0.0600, 4: 0.0601}), 0.02).fastest is None
 
 
-def trained(seconds: dict[int, float], start: dict[int, float]) -> ScalingStudy:
-    """Return a study whose trainings and cold starts take these seconds, by number of workers. 0 is the bare worker."""
+def trained(seconds: dict[int, float], start: dict[int, float], error: float = 0.02) -> ScalingStudy:
+    """Return a study whose trainings and cold starts take these seconds, by number of workers. 0 is the bare worker.
+
+    `error` is the relative error of the trainings.
+    """
     results = scaling_results()
     for result in results:
         assert result.spec.workers is not None
@@ -198,8 +228,8 @@ def trained(seconds: dict[int, float], start: dict[int, float]) -> ScalingStudy:
         if count in seconds:
             result.projection = Projection(
                 steps=1000,
-                build_and_fit_seconds=Interval(value=seconds[count]),
-                total_seconds=Interval(value=seconds[count]),
+                build_and_fit_seconds=interval(seconds[count], error),
+                total_seconds=interval(seconds[count], error),
             )
     return scaling_of(results, 0.02)
 
@@ -208,6 +238,66 @@ def test_the_fastest_training_counts_the_start_of_the_workers() -> None:
     start = {0: 5.0, 1: 5.0, 2: 6.0, 4: 60.0}
     assert trained({1: 100.0, 2: 60.0, 4: 45.0}, start).fastest == 4
     assert trained({1: 100.0, 2: 60.0, 4: 90.0}, start).fastest == 2
+    assert trained({1: 100.0, 2: 60.0, 4: 63.0}, start, error=0.1).fastest is None
+
+
+def test_the_cheapest_training_is_named_only_if_the_intervals_are_apart() -> None:
+    def cheapest(one: float, two: float) -> int | None:
+        results = scaling_results(steps={1: 0.104, 2: 0.06})
+        for result, seconds in zip(results[1:3], (one, two), strict=True):
+            result.price = Price(per_hour=3.6, currency="EUR")
+            result.projection = Projection(
+                steps=1000, build_and_fit_seconds=interval(seconds), total_seconds=interval(seconds)
+            )
+        return scaling_of(results, 0.02).cheapest
+
+    assert cheapest(100.0, 60.0) == 1  # two machines for 60 s cost more than one for 100 s
+    assert cheapest(100.0, 40.0) == 2
+    assert cheapest(100.0, 51.0) is None
+
+
+def test_one_size_that_was_measured_is_not_the_fastest() -> None:
+    results = scaling_results(steps={1: 0.104, 2: 0.06})
+    results[2].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL")
+    assert scaling_of(results, 0.02).fastest is None
+
+
+def unsteady(two: list[float]) -> ScalingStudy:
+    """Return a study of two workers whose steps take these seconds in three trials. The bare step takes 100 ms."""
+    results = known(with_input=False)
+    results[2] = measured("9", two, group="study", parent="study", loop="step", workers=results[2].spec.workers)
+    for sample in results[2].samples:
+        sample.facts = Facts(gradient_bytes=GRADIENTS)
+    for result in results:
+        result.summary.cold_start_seconds = Interval(value=5.0)
+    return scaling_of(results, 0.02)
+
+
+def test_a_training_is_said_to_become_faster_only_if_it_is_certain_that_the_steps_are() -> None:
+    assert unsteady([0.07, 0.11, 0.08]).break_even_steps == {}
+    assert unsteady([0.07, 0.071, 0.072]).break_even_steps == {"2": 0}
+
+
+def test_no_speed_up_within_the_interval_exceeds_the_bounds() -> None:
+    study = unsteady([0.069, 0.071, 0.073])
+    assert study.amdahl_bound is not None
+    assert study.serial_share is not None
+    up = study.sizes[1].speed_up
+    assert up is not None
+    assert up.high is not None
+    assert study.serial_share == pytest.approx(2 / up.high - 1)
+    assert study.amdahl_bound == pytest.approx(1 / study.serial_share)
+    reduction = next(part.seconds for part in study.sizes[1].parts if part.name == "all-reduce")
+    assert reduction.low is not None
+    assert study.bandwidth_bound == pytest.approx(0.1 / (2 * reduction.low))
+
+
+@pytest.mark.parametrize(
+    "two", [[0.04, 0.041, 0.042], [0.115, 0.12, 0.125], [0.07, 0.11, 0.08]], ids=["superlinear", "slower", "unsettled"]
+)
+def test_workers_without_a_certain_and_limited_speed_up_have_no_serial_share(two: list[float]) -> None:
+    study = unsteady(two)
+    assert (study.serial_share, study.amdahl_bound) == (None, None)
 
 
 def test_a_training_must_be_long_enough_to_make_up_for_a_longer_start() -> None:
@@ -215,7 +305,9 @@ def test_a_training_must_be_long_enough_to_make_up_for_a_longer_start() -> None:
     (_, two, four) = study.sizes
     assert two.speed_up is not None
     assert four.speed_up is not None
-    saved = {"2": 0.1 * (1 - 1 / two.speed_up.value), "4": 0.1 * (1 - 1 / four.speed_up.value)}
+    assert two.speed_up.low is not None
+    assert four.speed_up.low is not None
+    saved = {"2": 0.1 * (1 - 1 / two.speed_up.low), "4": 0.1 * (1 - 1 / four.speed_up.low)}
     assert study.break_even_steps == {
         "2": pytest.approx(4 / saved["2"], rel=0.02), "4": pytest.approx(6 / saved["4"], rel=0.02)
     }  # fmt: skip

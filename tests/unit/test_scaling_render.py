@@ -10,6 +10,7 @@ from synthetic import busy_machine, folder, interval, killed, measured
 from synthetic_scaling import parts, scaling_results, scaling_study
 
 from bench import api
+from bench.cli import scale as command
 from bench.model.interval import Interval
 from bench.model.result import Summary
 from bench.model.scaling import ScalingStudy, Size
@@ -100,8 +101,8 @@ def test_the_fastest_size_is_compared_with_one_worker_and_each_size_has_a_cost()
     assert "with 1 worker. 4 workers are 2.50 times [2.45, 2.55] as fast as one worker without a strategy" in unpriced
 
 
-def test_no_size_is_the_cheapest_if_another_one_costs_hardly_more() -> None:
-    assert "Cheapest training" not in sentences(with_size(scaling_study(), 2, cost=0.465))
+def test_no_size_is_the_cheapest_if_that_is_not_settled() -> None:
+    assert "Cheapest training" not in sentences(scaling_study(cheapest=None))
 
 
 def test_a_study_in_which_one_worker_is_fastest_compares_it_with_nothing() -> None:
@@ -123,7 +124,7 @@ def test_no_size_under_the_strategy_is_called_fastest_if_the_bare_worker_is() ->
 
 def test_an_unsettled_or_unknown_training_names_no_fastest_size() -> None:
     assert "The number of workers with the shortest training is not settled." in sentences(scaling_study(fastest=None))
-    unknown = scaling_study(fastest=None)
+    unknown = scaling_study(fastest=None, cheapest=None)
     for workers in (1, 2, 4):
         unknown = with_size(unknown, workers, training_seconds=None, cost=None)
     assert "training" not in sentences(unknown).partition("Steps from which")[0]
@@ -142,12 +143,12 @@ def test_the_break_even_names_the_steps_of_each_size_or_that_there_is_none() -> 
 def test_the_bounds_are_in_plain_words_and_left_out_if_unknown() -> None:
     shown = sentences(scaling_study())
     assert (
-        "20% of one worker's step does not get faster with more workers. By Amdahl's law, no number of workers is more "
-        "than 5 times as fast as one."
+        "At least 20% of one worker's step does not get faster with more workers. By Amdahl's law, no number of "
+        "workers is more than 5 times as fast as one."
     ) in shown
     assert (
-        "In the all-reduce, each of 4 workers sends 6.866 MiB per step, at 1.10 GB/s. At this bandwidth, no number of "
-        "workers is more than 12.5 times as fast as one."
+        "In the all-reduce, each of 4 workers sends 6.866 MiB per step, at 1.10 GB/s. With such an all-reduce, no "
+        "number of workers is more than 12.5 times as fast as one."
     ) in shown
     without = sentences(scaling_study(serial_share=None, amdahl_bound=None, bandwidth_bound=None))
     assert "no number of workers" not in without
@@ -171,6 +172,25 @@ def test_a_refused_size_and_a_failed_size_are_named_with_the_reason() -> None:
     (section, *_) = sections.sections(study)
     rows = next(part for part in section.content if isinstance(part, Table)).rows
     assert [(row.label, row.wrong) for row in rows if row.kind == "alarm"] == [("2", (1,)), ("8", (3,))]
+
+
+def test_a_size_that_was_not_measured_is_not_called_failed() -> None:
+    study = scaling_study()
+    study = study.model_copy(update={"sizes": [*study.sizes[:2], Size(workers=4, id="204")]})
+    assert lines(study)[5].split() == ["4", "–", "–", "–", "not", "measured"]
+    assert "4 workers were not measured." in sentences(study)
+    assert "failed" not in text(study)
+
+
+def test_a_level_that_failed_is_named_and_makes_the_command_fail() -> None:
+    study = scaling_study(failures=["2 workers, no all-reduce, step: worker 1 was killed by SIGKILL"])
+    assert "A level that divides the step failed: 2 workers, no all-reduce, step: worker 1 was killed" in sentences(
+        study
+    )
+    failure = command._failure(study)
+    assert failure is not None
+    assert "2 workers, no all-reduce, step: worker 1 was killed by SIGKILL" in failure.message
+    assert command._failure(scaling_study()) is None
 
 
 def test_only_workers_on_one_machine_are_said_to_share_its_memory() -> None:

@@ -116,6 +116,28 @@ def test_a_worker_whose_end_is_interrupted_is_killed(stage: str, monkeypatch: py
     assert process.poll() is not None
 
 
+LOST_PEER = """
+import sys
+sys.stdin.readline()
+print("what this host wrote", file=sys.stderr, flush=True)
+failure = '{"kind": "error", "message": "worker 1: ValueError", "last_lines": ["ValueError: of the other host"]}'
+print('{"event": "failed", "failure": %s}' % failure, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_last_lines_of_a_worker_on_another_host_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "python", lambda module: [sys.executable, "-S", "-c", LOST_PEER])
+    handle = WorkerProcess(SPEC, {}, 60.0)
+    try:
+        with pytest.raises(WorkerEnded, match="worker 1: ValueError") as ended:
+            handle.event()
+    finally:
+        handle.kill()
+        handle.close()
+    assert ended.value.failure.last_lines == ["ValueError: of the other host"]
+
+
 SLOW_START = """
 import sys
 sys.stdin.readline()

@@ -469,3 +469,22 @@ def test_a_program_without_known_epochs_has_no_epoch_ends(monkeypatch: pytest.Mo
     for _ in range(50):
         bench.step()
     assert bench.timed_loop.epoch_ends(bench.clock.now) == []
+
+
+def test_every_step_is_announced_before_it_is_issued_and_a_block_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = [Go(lead=2), Go(steps=5, blocks=3, lead=2), Latency(steps=4, seconds=60.0), Go(steps=7)]
+    bench = Bench(monkeypatch, *orders)
+    announced = [LOSSES]  # other workers run the first steps unasked
+    bench.timed_loop.announce = announced.append
+    unannounced: list[int] = []
+
+    def step() -> None:
+        if bench.timed_loop.issued >= max(announced):
+            unannounced.append(bench.timed_loop.issued)
+        bench.step()
+
+    bench.drive(step)
+    assert unannounced == []
+    assert max(announced) == bench.issued
+    assert {bench.issued - 7, bench.issued - 7 - 4} <= set(announced)
+    assert bench.issued - 7 - 4 - 2 - 15 in announced

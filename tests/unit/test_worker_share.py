@@ -64,6 +64,50 @@ def test_batches_are_divided_like_arrays(scaling: Scaling) -> None:
         assert all(list(inputs["a"] * 10) == list(labels) for inputs, labels in divided)
 
 
+def test_numbers_and_arrays_of_another_length_are_given_to_every_worker_as_they_are() -> None:
+    tf = pytest.importorskip("tensorflow")
+    rows, weights = np.arange(8), np.arange(10.0)
+    batch = (np.float32(0.5), weights, {"x": rows}, rows)
+    for read in (
+        next(DataShare(1, 2, "strong").of_batches(tf, itertools.repeat(batch))),
+        next(iter(DataShare(1, 2, "strong").of_dataset(tf, tf.data.Dataset.from_tensors(batch).repeat()))),
+    ):
+        number, whole, inputs, labels = read
+        assert float(number) == 0.5
+        assert list(np.asarray(whole)) == list(weights)
+        assert list(np.asarray(inputs["x"])) == list(np.asarray(labels)) == [4, 5, 6, 7]
+
+
+def test_a_step_of_numbers_only_cannot_be_divided() -> None:
+    tf = pytest.importorskip("tensorflow")
+    with pytest.raises(WorkloadError, match="no arrays that can be divided among workers"):
+        next(DataShare(0, 2, "strong").of_batches(tf, itertools.repeat((np.float32(1),))))
+
+
+def varying() -> Iterator[tuple[Any, ...]]:
+    """Yield batches of 4 examples. Each has one of three lengths, and its labels have another one."""
+    for number in itertools.count():
+        yield np.full((4, 5 + number % 3), number), np.full((4, 7 + number % 2), number)
+
+
+def test_under_weak_scaling_all_workers_get_batches_of_one_shape() -> None:
+    tf = pytest.importorskip("tensorflow")
+    signature = tuple(tf.TensorSpec([None, None], tf.int64) for _ in range(2))
+    for share in shares(2, "weak"):
+        dataset = tf.data.Dataset.from_generator(varying, output_signature=signature)
+        for source in (share.of_batches(tf, varying()), share.of_dataset(tf, dataset)):
+            read = list(itertools.islice(source, 2))
+            assert [(tuple(x.shape), tuple(y.shape)) for x, y in read] == [((4, 5), (4, 7))] * 2
+            assert [int(x[0, 0]) for x, _ in read] == [6 * share.index, 12 + 6 * share.index]
+
+
+def test_batches_that_all_differ_in_their_shapes_are_refused_instead_of_read_without_end() -> None:
+    tf = pytest.importorskip("tensorflow")
+    longer = (np.zeros((4, number)) for number in itertools.count(1))
+    with pytest.raises(WorkloadError, match="1000 batches in a row have other shapes than the first one"):
+        next(DataShare(1, 2, "weak").of_batches(tf, ((batch,) for batch in longer)))
+
+
 @pytest.mark.parametrize("scaling", ["strong", "weak"])
 def test_every_worker_leaves_out_the_partial_batch_of_a_dataset(scaling: Scaling) -> None:
     tf = pytest.importorskip("tensorflow")

@@ -7,8 +7,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,6 +23,7 @@ from bench import api
 from bench.analyse.interleaved import rounds
 from bench.analyse.same_answer import equal_losses
 from bench.config.settings import RunSettings
+from bench.machine.limits import cpus_by_core, thread_count
 from bench.model.result import Result
 from bench.model.scaling import ScalingStudy
 from bench.session import memory_fit
@@ -471,6 +472,14 @@ def test_a_host_whose_file_differs_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
+def test_workers_meet_although_downloads_need_a_proxy(tmp_path: Path) -> None:
+    options = ("--workers", "2", "--json", *BRIEF)
+    proxy = f"http://127.0.0.1:{free_port()}"  # nobody listens there
+    run = run_devbench(tmp_path, "scale", program(tmp_path, TRAINS), *options, http_proxy=proxy)
+    assert run.code == 0, run.text()
+
+
+@pytest.mark.once
 def test_workers_that_are_slow_in_turns_wait_for_each_other(tmp_path: Path) -> None:
     _, study = scaled(tmp_path, UNSTEADY)
     pair = study.sizes[1]
@@ -480,35 +489,33 @@ def test_workers_that_are_slow_in_turns_wait_for_each_other(tmp_path: Path) -> N
     assert sum(part.seconds.value for part in pair.parts) == pytest.approx(pair.step_seconds.value, rel=0.05)
 
 
-PAUSE_SECONDS = 0.005
+BUSY = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+while True:
+    pass
+"""
 
 
-def throttle(run: DevbenchProcess, ended: threading.Event) -> None:
-    """Let all workers but the first run half of the time."""
-    if sys.platform == "win32":
-        raise NotImplementedError
-    while not ended.is_set():
-        found = peers(run)
-        for _ in range(50):
-            for sent in (signal.SIGSTOP, signal.SIGCONT):
-                for process in found:
-                    with suppress(ProcessLookupError):
-                        os.kill(process.pid, sent)
-                time.sleep(PAUSE_SECONDS)
+@contextmanager
+def busy_process(cpu: int) -> Iterator[None]:
+    """Keep a CPU busy, so that a worker on it runs at half speed.
+
+    A worker that is suspended and resumed instead also delays each message of the all-reduce.
+    """
+    with subprocess.Popen([sys.executable, "-c", BUSY, str(cpu)]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
+@pytest.mark.needs("linux")
 @pytest.mark.once
 def test_the_others_wait_for_a_worker_at_half_speed(tmp_path: Path) -> None:
-    words = ("scale", program(tmp_path, LONG_STEPS), "--workers", "2", "--json", *BRIEF)
-    ended = threading.Event()
-    with start_devbench(tmp_path, *words) as running:
-        thread = threading.Thread(target=throttle, args=(running, ended))
-        thread.start()
-        try:
-            run = running.wait()
-        finally:
-            ended.set()
-            thread.join()
+    second = cpus_by_core()[thread_count() // 2]  # the first CPU of worker 1
+    with busy_process(second):
+        run = run_devbench(tmp_path, "scale", program(tmp_path, LONG_STEPS), "--workers", "2", "--json", *BRIEF)
     assert run.code == 0, run.text()
     pair = ScalingStudy.model_validate(json.loads(run.out)["scaling"]).sizes[1]
     assert pair.slowest_worker == 1

@@ -30,6 +30,10 @@ def summary(study: ScalingStudy) -> Iterator[str]:
             yield f"{_workers(study, size.workers)} failed: {size.failure.rstrip('.')}."
         elif size.refused:
             yield f"The figures of {_workers(study, size.workers)} do not count: {size.refused.rstrip('.')}."
+        elif size.step_seconds is None:
+            yield f"{_workers(study, size.workers)} {'was' if size.workers == 1 else 'were'} not measured."
+    for failure in study.failures:
+        yield f"A level that divides the step failed: {failure.rstrip('.')}."
     yield from _design(study)
 
 
@@ -66,9 +70,8 @@ def _costs(study: ScalingStudy) -> Iterator[str]:
     ]
     if words:
         yield f"A training costs {join_words(words)}."
-    cheapest, *others = sorted(costs, key=lambda workers: costs[workers]) or [0]
-    if others and costs[others[0]] > (1 + study.threshold) * costs[cheapest]:
-        yield f"Cheapest training: {_workers(study, cheapest)}."
+    if study.cheapest is not None:
+        yield f"Cheapest training: {_workers(study, study.cheapest)}."
 
 
 def _largest(study: ScalingStudy) -> Iterator[str]:
@@ -102,7 +105,7 @@ def _bounds(study: ScalingStudy) -> Iterator[str]:
     if study.serial_share is not None and study.serial_share < 1 and study.amdahl_bound is not None:
         share, bound = numbers.percent(study.serial_share), numbers.rounded(study.amdahl_bound)
         yield (
-            f"{share} of one {one}'s step does not get faster with more {many}. "
+            f"At least {share} of one {one}'s step does not get faster with more {many}. "
             f"By Amdahl's law, no number of {many} is more than {bound} times as fast as one."
         )
     size = next((size for size in reversed(study.sizes) if size.bandwidth is not None), None)
@@ -111,7 +114,7 @@ def _bounds(study: ScalingStudy) -> Iterator[str]:
         sent = f"{numbers.size(size.all_reduce_bytes)} per step, at " if size.all_reduce_bytes is not None else ""
         yield (
             f"In the all-reduce, each of {_workers(study, size.workers)} sends {sent}{rate}. "
-            f"At this bandwidth, no number of {many} is more than {bound} times as fast as one."
+            f"With such an all-reduce, no number of {many} is more than {bound} times as fast as one."
         )
 
 

@@ -19,6 +19,7 @@ from bench.model.failure import Failure
 from bench.model.spec import Spec
 from bench.worker.cluster.arrivals import arrivals
 from bench.worker.cluster.step_times import StepTimer, slowest_step
+from bench.worker.losses import LOSSES
 from bench.worker.protocol import ClusterRun, PeersTimed, ScriptRun, Start, WorkerMessage
 from bench.worker.rendezvous.losing import ending, lost
 from bench.worker.rendezvous.messages import (
@@ -30,10 +31,11 @@ from bench.worker.rendezvous.messages import (
     Report,
     Steady,
     Timed,
+    Until,
     line,
     received,
 )
-from bench.worker.rendezvous.ports import free_port
+from bench.worker.rendezvous.ports import address, free_port
 
 QUIET_SECONDS = 8.0
 """Seconds between an answer of a worker and the next ping."""
@@ -159,6 +161,7 @@ class Cluster:
     def __init__(self, run: ClusterRun, peers: list[Peer]) -> None:
         self.run = run
         self.peers = peers
+        self._announced = LOSSES
 
     def failure(self, seconds: float) -> Failure | None:
         """Return why a worker is gone, if that is known within some seconds. None if it is not."""
@@ -174,6 +177,13 @@ class Cluster:
         """Wait until the other workers have done their first steps. If nothing is reduced, no step waits for them."""
         for peer in self.peers:
             peer.steady.wait()
+
+    def announce(self, steps: int) -> None:
+        """Let the other workers run until they have run this many steps in all. They run the first ones unasked."""
+        if steps > self._announced:
+            self._announced = steps
+            for peer in self.peers:
+                peer.send(Until(steps=steps))
 
     def close(self) -> None:
         """End all other workers."""
@@ -231,7 +241,7 @@ def gather(spec: Spec, start: Start, on_lost: Callable[[Failure], None]) -> Clus
     peers = [Peer(each.hello, each.connection, each.process) for each in arrivals(run, count)]
     hosts = run.hosts or ["127.0.0.1"] * count
     ports = [free_port(), *(peer.port for peer in peers)]
-    run = run.model_copy(update={"addresses": [f"{h}:{p}" for h, p in zip(hosts, ports, strict=True)]})
+    run = run.model_copy(update={"addresses": [address(h, p) for h, p in zip(hosts, ports, strict=True)]})
     for peer in peers:
         peer.watch(on_lost)
         script = start.script if run.hosts else _script(start.script, peer.index)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from bench.errors import WorkloadError
 from bench.model.spec import Scaling
 
 MULTIPLE = "Choose a batch that is a multiple of"
+
+NO_ARRAYS = "the step gets no arrays that can be divided among workers"
+
+MOST_OTHERS = 1_000
+"""Maximum number of batches that are left out in a row under weak scaling, because their shapes differ."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +63,6 @@ class DataShare:
         Raises:
             WorkloadError: the batch does not divide among the workers, or there are too few examples.
         """
-        import numpy as np
-
         rows = self.rows(batch)
         steps = examples // (rows * self.count)
         if not steps:
@@ -68,22 +74,35 @@ class DataShare:
         return positions[:, self.index].reshape(-1)
 
     def of_batches(self, tf: Any, batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Yield this worker's part of endless batches of NumPy arrays. Partial batches are left out."""
+        """Yield this worker's part of endless batches of NumPy arrays. Partial batches are left out.
+
+        Under weak scaling, batches of another shape than the first one are left out too. Each shape is traced, and
+        workers that trace different shapes wait for each other forever.
+
+        Raises:
+            WorkloadError: the batch does not divide among the workers, or hardly any batch has the shape of the first.
+        """
         first = next(batches)
-        size = len(tf.nest.flatten(first)[0])
+        batches = itertools.chain([first], batches)
+        size = _size(_shapes(tf, first))
         rows = self.rows(size)
-        full = (batch for batch in itertools.chain([first], batches) if len(tf.nest.flatten(batch)[0]) == size)
         if self.scaling == "weak":
-            yield from itertools.islice(full, self.index, None, self.count)
+            yield from itertools.islice(_alike(tf, batches), self.index, None, self.count)
             return
         start = self.index * rows
-        for batch in full:
-            yield tf.nest.map_structure(lambda part: part[start : start + rows], batch)
+
+        def part(leaf: Any) -> Any:
+            return leaf[start : start + rows] if np.shape(leaf)[:1] == (size,) else leaf
+
+        for batch in batches:
+            if _size(_shapes(tf, batch)) == size:
+                yield tf.nest.map_structure(part, batch)
 
     def of_dataset(self, tf: Any, dataset: Any) -> Any:
         """Return this worker's part of an endless `tf.data.Dataset` of batches. Partial batches are left out.
 
-        Every worker reads the whole dataset, as under `AutoShardPolicy.DATA`. The first batch must be a full one.
+        Every worker reads the whole dataset, as under `AutoShardPolicy.DATA`. The first batch must be a full one. Under
+        weak scaling, batches of another shape than the first one are left out, as in `of_batches`.
 
         Returns:
             An iterable of batches. Under strong scaling, the start of an iteration raises `WorkloadError` if the batch
@@ -91,28 +110,93 @@ class DataShare:
         """
         message = f"the batch does not divide among {self.count} workers"
 
-        def size_of(batch: Any) -> Any:
-            return tf.shape(tf.nest.flatten(batch)[0], out_type=tf.int64)[0]
+        def layout(batch: Any) -> Any:
+            if self.scaling == "strong":
+                return _size_in_graph(tf, batch)[tf.newaxis]
+            return tf.concat([tf.shape(leaf, out_type=tf.int64) for leaf in tf.nest.flatten(batch)], axis=0)
 
         def mark(first: Any, *batch: Any) -> Any:
-            first = tf.where(first < 0, size_of(batch), first)
-            return first, (tf.equal(size_of(batch), first), batch)
+            own = layout(batch)
+            first = tf.cond(tf.equal(tf.size(first), 0), lambda: own, lambda: first)
+            return first, (tf.reduce_all(tf.equal(own, first)), batch)
 
         def part(_: Any, batch: Any) -> Any:
             if self.scaling == "strong":
-                rest = tf.debugging.assert_equal(size_of(batch) % self.count, tf.constant(0, tf.int64), message)
+                size = _size_in_graph(tf, batch)
+                rest = tf.debugging.assert_equal(size % self.count, tf.constant(0, tf.int64), message)
                 with tf.control_dependencies([rest]):
-                    rows = size_of(batch) // self.count
-                batch = tf.nest.map_structure(lambda tensor: tensor[self.index * rows : (self.index + 1) * rows], batch)
+                    batch = _rows_in_graph(tf, batch, size, self.index, self.count)
             return batch if len(batch) > 1 else batch[0]
 
-        full = dataset.scan(tf.constant(-1, tf.int64), mark).filter(lambda is_full, _: is_full)
+        full = dataset.scan(tf.zeros([0], tf.int64), mark).filter(lambda is_full, _: is_full)
         if self.scaling == "weak":
             full = full.shard(self.count, self.index)
         divided = full.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
         if self.scaling == "weak":
             return divided
         return _Divided(divided, tf.errors.InvalidArgumentError, message, f"{MULTIPLE} {self.count}.")
+
+
+def _size_in_graph(tf: Any, batch: Any) -> Any:
+    """Return what `_size` returns, as a tensor. A dataset may not know it before it yields the batch."""
+    arrays = [leaf for leaf in tf.nest.flatten(batch) if leaf.shape.rank != 0]
+    if not arrays:
+        raise WorkloadError(NO_ARRAYS)
+    lengths = tf.stack([tf.shape(array, out_type=tf.int64)[0] for array in arrays])
+    votes = tf.reduce_sum(tf.cast(tf.equal(lengths[:, tf.newaxis], lengths), tf.int64), axis=1)
+    return lengths[tf.argmax(votes)]
+
+
+def _rows_in_graph(tf: Any, batch: Any, size: Any, index: int, count: int) -> Any:
+    """Return the rows of one of `count` workers from a batch of `size` examples. Arrays of another length are whole."""
+
+    def rows(leaf: Any) -> Any:
+        if leaf.shape.rank == 0:
+            return leaf
+        is_divided = tf.equal(tf.shape(leaf, out_type=tf.int64)[0], size)
+        start, stop = (tf.cast(n * (size // count), tf.int64) for n in (index, index + 1))
+        return leaf[tf.where(is_divided, start, 0) : tf.where(is_divided, stop, tf.int64.max)]
+
+    return tf.nest.map_structure(rows, batch)
+
+
+def _shapes(tf: Any, batch: Any) -> list[tuple[int, ...]]:
+    return [tuple(np.shape(leaf)) for leaf in tf.nest.flatten(batch)]
+
+
+def _size(shapes: Sequence[tuple[int, ...]]) -> int:
+    """Return the number of examples: the length that most arrays have. Others, such as weights of classes, may differ.
+
+    Raises:
+        WorkloadError: there are only numbers.
+    """
+    lengths = [shape[0] for shape in shapes if shape]
+    if not lengths:
+        raise WorkloadError(NO_ARRAYS)
+    return statistics.mode(lengths)
+
+
+def _alike(tf: Any, batches: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the batches whose arrays have the shapes of those of the first batch.
+
+    Raises:
+        WorkloadError: there is hardly any other.
+    """
+    first: list[tuple[int, ...]] | None = None
+    others = 0
+    for batch in batches:
+        shapes = _shapes(tf, batch)
+        first = first or shapes
+        if shapes == first:
+            others = 0
+            yield batch
+            continue
+        others += 1
+        if others == MOST_OTHERS:
+            raise WorkloadError(
+                f"{others} batches in a row have other shapes than the first one",
+                "Give all batches the same shape, or use --scaling strong.",
+            )
 
 
 class _Divided:

@@ -30,6 +30,9 @@ COORDINATION_CONFIG = (
 )
 """Names of the module that holds the settings of TensorFlow's coordination service, from new to old versions."""
 
+DIRECT = "no_grpc_proxy"
+"""The variable that lists the hosts to which gRPC connects without a proxy. It replaces `no_proxy`."""
+
 REGISTER_SECONDS = 120
 """Seconds in which the workers' TensorFlow must find each other. By then, all processes run."""
 
@@ -58,8 +61,22 @@ def make(tf: Any, spec: Spec, cluster: ClusterRun) -> Any:
     if workers.count > 1 and workers.reduce:
         task = {"type": "worker", "index": cluster.index}
         os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": cluster.addresses}, "task": task})
+        connect_directly(cluster.addresses)
         _keep_suspended_workers(workers.count)
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+def connect_directly(addresses: Sequence[str]) -> None:
+    """Let gRPC connect to the workers without a proxy.
+
+    gRPC uses the variable `http_proxy`, which is meant for downloads.
+
+    Args:
+        addresses: host and port of each worker.
+    """
+    exceptions = os.environ.get(DIRECT) or os.environ.get("no_proxy", "")
+    hosts = [address.rpartition(":")[0].strip("[]") for address in addresses]
+    os.environ[DIRECT] = ",".join(dict.fromkeys([*filter(None, exceptions.split(",")), *hosts]))
 
 
 def _replica_devices(tf: Any, count: int, is_gpu: bool) -> list[str]:

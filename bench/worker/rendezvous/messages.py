@@ -9,17 +9,41 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from bench.machine import installed
 from bench.model.failure import Failure
+from bench.version import __version__
 from bench.worker.protocol import Start, WorkerMessage
+from bench.worker.rendezvous.ports import free_port
 
 
 class Hello(WorkerMessage):
-    """A worker has arrived. TensorFlow will listen on `port` of its host."""
+    """A worker has arrived. TensorFlow will listen on `port` of its host.
+
+    The versions are those on its host.
+    """
 
     event: Literal["hello"] = "hello"
     index: int
     port: int
     tensorflow: str
+    keras: str = "unknown"
+    devbench: str = "unknown"
+
+    @classmethod
+    def of_this_host(cls, index: int) -> Hello:
+        """Return the message of a worker on this host."""
+        return cls(
+            index=index,
+            port=free_port(),
+            tensorflow=installed.tensorflow_version(),
+            keras=installed.version("keras") or "none",
+            devbench=__version__,
+        )
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions that must be the same on all hosts, by the names of the packages."""
+        return {"devbench": self.devbench, "TensorFlow": self.tensorflow, "Keras": self.keras}
 
 
 class Pong(WorkerMessage):
@@ -71,6 +95,13 @@ class Report(WorkerMessage):
     do: Literal["report"] = "report"
 
 
+class Until(WorkerMessage):
+    """Run steps until there were `steps` in all."""
+
+    do: Literal["until"] = "until"
+    steps: int
+
+
 class End(WorkerMessage):
     """The study is over."""
 
@@ -78,7 +109,7 @@ class End(WorkerMessage):
 
 
 FromPeer = Annotated[Hello | Pong | Steady | Timed | Lost, Field(discriminator="event")]
-ToPeer = Annotated[Begin | Ping | Report | End, Field(discriminator="do")]
+ToPeer = Annotated[Begin | Ping | Report | Until | End, Field(discriminator="do")]
 FROM_PEER: TypeAdapter[FromPeer] = TypeAdapter(FromPeer)
 TO_PEER: TypeAdapter[ToPeer] = TypeAdapter(ToPeer)
 

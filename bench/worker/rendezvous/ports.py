@@ -12,6 +12,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def address(host: str, port: int) -> str:
+    """Return a host and a port as TensorFlow takes them. An address of IPv6 gets brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def listen(port: int) -> socket.socket:
     """Return a socket that listens on a port of all interfaces, by IPv4 and IPv6 where the system has both.
 
