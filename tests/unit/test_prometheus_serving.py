@@ -204,6 +204,15 @@ def test_without_linger_the_metrics_are_served_until_the_next_scrape() -> None:
     assert lines[1] == "metrics: served for at most 7200 s, for a last scrape. Ctrl-C or SIGTERM ends this."
 
 
+def test_the_metrics_of_a_failed_run_are_served_longer_than_one_scrape_so_that_an_alert_sees_them() -> None:
+    began = time.monotonic()
+    settings = load(metrics_port="0", metrics_host="127.0.0.1", scrape_interval="200ms")
+    failed = result(status="failed", failure=Failure(kind="error", message="it broke"))
+    lines = serve_run(settings, failed, lambda url: threading.Thread(target=get, args=[url]).start(), None)
+    assert time.monotonic() - began >= 0.4
+    assert "for another 0.4 s" in lines[1]
+
+
 def test_a_scrape_before_the_end_of_the_run_is_not_the_last_one() -> None:
     settings = load(metrics_port="0", metrics_host="127.0.0.1", scrape_interval="200ms")
     with serving(settings, lambda line: None) as metrics:

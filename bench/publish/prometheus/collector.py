@@ -64,6 +64,11 @@ class Metrics(Collector):
         stops = [run.result.stop for run in self.runs.values()]
         return bool(stops) and all(stop is not None and stop.reason != "interrupted" for stop in stops)
 
+    @property
+    def any_failed(self) -> bool:
+        """Whether a run failed."""
+        return any(run.state == "failed" for run in self.runs.values())
+
     def describe(self) -> Iterator[Metric]:
         """Return the metrics without values, so that a scraper can ask for some by name."""
         return _families({})

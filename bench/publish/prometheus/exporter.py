@@ -61,7 +61,7 @@ def serve(
         SettingsError: The address is not available.
     """
 
-    class Handler(MetricsHandler):
+    class ScrapeHandler(MetricsHandler):
         registry = registry_of(collector)
         timeout = CLIENT_SECONDS
 
@@ -70,7 +70,7 @@ def serve(
             super().do_GET()
             scraped(began)
 
-    server = _MetricsServer((host, port), Handler, bind_and_activate=False)
+    server = _MetricsServer((host, port), ScrapeHandler, bind_and_activate=False)
     server.socket.close()
     try:
         server.socket = _listening(host, port)

@@ -70,7 +70,7 @@ class RunMetrics:
         """Keep serving if a run has ended: for `--linger`, or until the next scrape. SIGINT or SIGTERM ends the wait.
 
         Without `--linger`, wait for at most two scrape intervals. If nothing scraped the run during that time, nothing
-        scrapes it.
+        scrapes it. A failed run waits for the whole time, because an alert needs its state for longer than one scrape.
         """
         ended = time.monotonic()
         chosen = self.settings.linger
@@ -79,12 +79,13 @@ class RunMetrics:
             return
         if chosen is None and self._last_scrape is None and ended - self._began >= seconds:
             return
+        until_scraped = chosen is None and not self.collector.any_failed
         sys.stdout.flush()
-        extent = f"at most {seconds:g} s" if chosen is None else f"another {seconds:g} s"
+        extent = f"at most {seconds:g} s" if until_scraped else f"another {seconds:g} s"
         with suppress(Interrupted), interruptible():
             self._say(f"metrics: served for {extent}, for a last scrape. Ctrl-C or SIGTERM ends this.")
             while (left := ended + seconds - time.monotonic()) > 0:
-                if chosen is None and self._last_scrape is not None and self._last_scrape >= ended:
+                if until_scraped and self._last_scrape is not None and self._last_scrape >= ended:
                     break
                 time.sleep(min(left, POLL_SECONDS))
 
