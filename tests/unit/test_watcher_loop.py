@@ -149,6 +149,16 @@ def test_a_pod_that_fails_and_is_gone_at_once_is_reported(kind: Literal["Pod", "
     assert (state.state, state.reason.partition(":")[0]) == ("failed", "OOMKilled")
 
 
+@pytest.mark.parametrize("text", ["cifar", "5", "[" * 100_000, ""], ids=["word", "number", "nested", "empty"])
+def test_a_job_with_foreign_annotations_does_not_stop_the_watcher(text: str) -> None:
+    foreign = job()
+    foreign["metadata"]["annotations"] = {"devbench/workloads": text, "devbench/workers": text.replace("5", "many")}
+    loop = Watcher(patience=1800)
+    loop.update(Change("Job", "LIST", (foreign,)))
+    loop.update(Change("Pod", "LIST", (WAITING,)))
+    assert [state.title for state in reports(loop)] == ["0"]
+
+
 def test_an_evicted_run_that_waits_keeps_its_attempt_when_its_pod_is_gone() -> None:
     target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     evicted = pod(phase="Failed", node="n", conditions=[target])
