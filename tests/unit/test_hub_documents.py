@@ -17,7 +17,9 @@ from bench.model.result import Result
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.parametrize(("field", "value"), [("latency", ["a"] * 2000), ("phases", {"import": "a", "data": "a", "build": "a"})])
+@pytest.mark.parametrize(
+    ("field", "value"), [("latency", ["a"] * 2000), ("phases", {"import": "a", "data": "a", "build": "a"})]
+)
 def test_a_document_is_rejected_at_its_first_wrong_item(field: str, value: Any) -> None:
     document = json.loads(measured("1", [0.1]).model_dump_json())
     document["samples"][0][field] = value
