@@ -58,7 +58,8 @@ def index_entry(path: Path) -> IndexEntry:
             created = datetime.fromisoformat(start["created"].replace("Z", "+00:00")).astimezone(timezone.utc)
             return IndexEntry(path, start["id"], created, start["key"], start["fingerprint"], start["purpose"])
     result = files.read(path)
-    return IndexEntry(path, result.id, result.created, result.key, result.fingerprint, result.purpose)
+    created = result.created.astimezone(timezone.utc)
+    return IndexEntry(path, result.id, created, result.key, result.fingerprint, result.purpose)
 
 
 def head(path: Path) -> Result:

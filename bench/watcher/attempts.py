@@ -37,14 +37,18 @@ def failures(pod: Object) -> int:
 
 
 def workloads(job: Object) -> list[str]:
-    """Return what the indexes of a Job measure."""
-    annotation = job["metadata"].get("annotations", {}).get(WORKLOADS, "[]")
-    return [str(name) for name in json.loads(annotation)]
+    """Return what the indexes of a Job measure. The list is empty if its annotation is not the chart's."""
+    try:
+        names = json.loads(job["metadata"].get("annotations", {}).get(WORKLOADS, "[]"))
+    except (ValueError, RecursionError):
+        return []
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def workers(job: Object) -> int:
     """Return how many pods of a Job are the workers of one run, or 0 if the pool does not measure scaling."""
-    return int(job["metadata"].get("annotations", {}).get(WORKERS) or 0)
+    count = job["metadata"].get("annotations", {}).get(WORKERS, "")
+    return int(count) if count.isdecimal() and len(count) < 10 else 0
 
 
 def reached(pod: Object) -> int:

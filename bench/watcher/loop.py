@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from bench.errors import DevbenchError
 from bench.model.run_state import RunState
 from bench.publish.hub.client import BRIEF, Client
-from bench.publish.hub.errors import HubRefused, UnknownToken
+from bench.publish.hub.errors import HubRefused, NotFromHub, UnknownToken
 from bench.watcher.api import Change, Expired, Server, Unavailable, follow
 from bench.watcher.health import Health
 from bench.watcher.overdue import ENDED, overdue
@@ -36,17 +36,19 @@ MAX_PAUSE = 30.0
 
 
 def sender(client: Client, health: Health) -> Send:
-    """Return a function that sends states to a hub, without retries. A state that the hub refuses is only logged.
+    """Return a function that sends states to a hub, without retries.
+
+    A state that the hub refuses is only logged. If something else than a hub answers, the state is sent again later.
 
     Args:
         client: the client of the hub.
-        health: is told whether the hub knows the token.
+        health: is told whether the hub answers, and knows the token.
     """
 
     def send(state: RunState) -> None:
         try:
             outcome = client.put("runs", state.id, state.model_dump_json().encode(), BRIEF)
-        except UnknownToken as error:
+        except (UnknownToken, NotFromHub) as error:
             health.fails("hub", f"hub: {error.message}")
             raise
         except HubRefused as error:

@@ -118,6 +118,11 @@ class Watcher:
                 current[report.id] = (report, now)
                 self.unsent[report.id] = report
 
+    def _review_before_removal(self, uid: str) -> None:
+        """Review a Job that has changed since the last review, because what ended may be gone at the next one."""
+        if uid in self._changed & self.jobs.keys():
+            self._review_job(uid, datetime.now(timezone.utc).timestamp(), PoolQueues(self.jobs, self.pods))
+
     def _update_jobs(self, change: Change) -> None:
         jobs = {job["metadata"]["uid"]: job for job in change.objects}
         if change.action == "DELETED":
@@ -126,6 +131,7 @@ class Watcher:
             removed = set(self.jobs) - set(jobs) if change.action == "LIST" else set()
         now = datetime.now(timezone.utc)
         for uid in removed & self.jobs.keys():
+            self._review_before_removal(uid)
             pods = self.pods.pop(uid, {})
             for report in deleted_job_reports(self.jobs.pop(uid), pods.values(), now, self.started.pop(uid, {})):
                 self.unsent[report.id] = report
@@ -147,6 +153,8 @@ class Watcher:
             self.pods = {}
         for pod in change.objects:
             uid, job = pod["metadata"]["uid"], pod["metadata"].get("labels", {}).get(JOB, "")
+            if change.action == "DELETED":
+                self._review_before_removal(job)
             self._changed.add(job)
             if pod.get("status", {}).get("phase") not in (None, "Pending"):
                 started, index = self.started.setdefault(job, {}), index_of(pod)

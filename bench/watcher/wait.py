@@ -5,6 +5,7 @@ A run is found by its id, which starts with its Job's name. If several Jobs had 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,7 +70,8 @@ def outcomes(jobs: Mapping[str, Sequence[str]], get: Get) -> list[RunOutcome]:
     """
     outcomes_of_runs = []
     for job, workloads in jobs.items():
-        runs = {run["run"]["id"]: run for run in _runs(f"{job}.", get)}
+        own = re.compile(rf"{re.escape(job)}\.[^.]+\.\d+")  # the name of another Job may start with this one and a dot
+        runs = {run["run"]["id"]: run for run in _runs(f"{job}.", get) if own.fullmatch(run["run"]["id"])}
         latest = max(runs.values(), key=lambda run: str(run["run"]["started"]), default=None)
         uid = latest["run"]["id"].split(".")[-2] if latest else ""
         for index, workload in enumerate(workloads):

@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
+from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,17 @@ import pytest
 
 from bench.errors import DevbenchError
 from bench.publish.hub.client import Client, connect
-from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, UnknownToken
+from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, NotFromHub, UnknownToken
 from bench.publish.hub.token import token
+from bench.watcher.health import Health
+from bench.watcher.loop import sender
+from bench.watcher.run_report import RunReport
+from bench.watcher.state import Watcher
 
 pytestmark = pytest.mark.once
+
+
+PROBLEM = b'{"type": "urn:devbench:problem:not-found", '
 
 
 class _Recorder(BaseHTTPRequestHandler):
@@ -79,8 +88,8 @@ def test_a_query_goes_below_the_hubs_address_with_the_token_and_returns_the_docu
         (503, b"", HubBusy, "cannot answer /x now: it answered 503", ""),
         (429, b'{"detail": "too many requests"}', HubBusy, "cannot answer /x now: too many requests", ""),
         (401, b'{"detail": "no token"}', UnknownToken, "refused /x: no token", "--hub-token-file"),
-        (404, b'{"detail": "no such run", "hint": "Look."}', HubRefused, "refused /x: no such run", "Look."),
-        (302, b"", HubRefused, "refused /x: it answered 302", "Is this the address of a hub?"),
+        (404, PROBLEM + b'"detail": "no such run", "hint": "Look."}', HubRefused, "refused /x: no such run", "Look."),
+        (302, b"", NotFromHub, "refused /x: it answered 302", "Is this the address of a hub?"),
         (200, b"<html>", HubRefused, "answered /x without a JSON object", "Is this the address of a hub?"),
     ],
 )
@@ -176,3 +185,19 @@ def test_a_document_whose_file_name_is_no_text_is_refused_by_the_hub_and_not_by_
     with pytest.raises(HubRefused):
         Client(server.url, None).put("explanations", "a\udcff", b"{}")
     assert server.requests == [("/api/v1/explanations/a%ED%B3%BF", None)]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_sent_again"),
+    [(b"<html>no such page</html>", True), (b'{"type": "urn:devbench:problem:newer-schema"}', False)],
+    ids=["a proxy", "a hub"],
+)
+def test_a_state_that_a_proxy_refuses_is_sent_again_by_the_watcher(
+    server: Responder, body: bytes, is_sent_again: bool
+) -> None:
+    server.responses = [(404, body)]
+    watcher, health = Watcher(patience=60), Health()
+    watcher.unsent["r"] = RunReport("r", 101, "failed", "OOMKilled", "cifar", "t4", None, datetime.now(timezone.utc))
+    with nullcontext() if not is_sent_again else pytest.raises(NotFromHub):
+        watcher.send(sender(Client(server.url, None), health))
+    assert list(watcher.unsent) == (["r"] if is_sent_again else [])

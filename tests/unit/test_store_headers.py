@@ -71,3 +71,11 @@ def test_the_header_of_a_reformatted_file_is_read_too(tmp_path: Path) -> None:
     path = files.write(result(), tmp_path)
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")
     assert headers.head(path) == result()
+
+
+def test_times_with_and_without_a_zone_can_be_compared(tmp_path: Path) -> None:
+    path = files.write(result("a"), tmp_path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**document, "created": "2026-01-02T03:04:05"}), encoding="utf-8")
+    other = files.write(result("b"), tmp_path)
+    assert headers.index_entry(path).created < headers.index_entry(other).created.replace(year=2030)

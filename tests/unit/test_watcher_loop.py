@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from test_watcher_pod_status import CREATED, UID, UNSCHEDULABLE, container, job, pod
@@ -138,6 +138,27 @@ def test_a_run_that_was_evicted_too_often_has_failed_even_if_its_pod_is_gone() -
     assert reports(loop, NOW + HEARTBEAT) == []
 
 
+@pytest.mark.parametrize("kind", ["Pod", "Job"])
+def test_a_pod_that_fails_and_is_gone_at_once_is_reported(kind: Literal["Pod", "Job"]) -> None:
+    killed = pod(phase="Failed", node="n", containerStatuses=container(terminated={"reason": "OOMKilled"}))
+    loop = watcher(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
+    reports(loop)
+    loop.update(Change("Pod", "SET", (killed,)))
+    loop.update(Change(kind, "DELETED", (killed if kind == "Pod" else job(),)))
+    state = next(state for state in reports(loop, NOW + 1) if state.title == "cifar")
+    assert (state.state, state.reason.partition(":")[0]) == ("failed", "OOMKilled")
+
+
+@pytest.mark.parametrize("text", ["cifar", "5", "[" * 100_000, ""], ids=["word", "number", "nested", "empty"])
+def test_a_job_with_foreign_annotations_does_not_stop_the_watcher(text: str) -> None:
+    foreign = job()
+    foreign["metadata"]["annotations"] = {"devbench/workloads": text, "devbench/workers": text.replace("5", "many")}
+    loop = Watcher(patience=1800)
+    loop.update(Change("Job", "LIST", (foreign,)))
+    loop.update(Change("Pod", "LIST", (WAITING,)))
+    assert [state.title for state in reports(loop)] == ["0"]
+
+
 def test_an_evicted_run_that_waits_keeps_its_attempt_when_its_pod_is_gone() -> None:
     target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     evicted = pod(phase="Failed", node="n", conditions=[target])
@@ -182,7 +203,7 @@ def test_deleting_a_job_interrupts_its_runs(change: Change) -> None:
     loop = watcher(Change("Pod", "LIST", (pod(phase="Running", node="n"),)))
     loop.update(change)
     states = reports(loop)
-    assert [state.title for state in states] == ["cifar", "mnist"]
+    assert {state.title for state in states} == {"cifar", "mnist"}
     assert {(state.state, state.reason) for state in states} == {
         ("interrupted", "JobDeleted: the Job was deleted or replaced")
     }

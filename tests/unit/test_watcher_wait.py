@@ -77,6 +77,8 @@ def test_the_latest_job_of_each_name_counts_and_all_pages_are_read() -> None:
     runs = outcomes({"a": ["x", "y", "z"]}, Hub(*old, *new))
     assert [outcome.good for outcome in runs] == [True] * 3
     assert outcomes({"a": ["x"]}, Hub(run("ab.u.0")))[0].text.startswith("missing")
+    later = [run(name, started="2026-11-22T07:00:00Z") for name in ("a.b.u.0", "a.mine")]
+    assert outcomes({"a": ["x"]}, Hub(*new, *later))[0].good
 
 
 def test_the_wait_goes_on_and_says_why_if_something_else_than_a_hub_answers() -> None:

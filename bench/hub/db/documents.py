@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
+from bench.hub.db.first_errors import validator
 from bench.hub.problems import Problem
 from bench.model.explanation import Explanation
 from bench.model.result import SCHEMA_VERSION, Result
@@ -148,7 +149,7 @@ def _parse(body: bytes, model: type[Model], long_texts: bool) -> Model:
     needs_steps = needs_steps or (not long_texts and _may_be_long(body))
     if _HAS_VERSION.search(body) and not needs_steps:
         try:
-            parsed = model.model_validate_json(body)
+            parsed: Model = validator(model).validate_json(body)
         except (ValidationError, RecursionError):
             pass
         else:
@@ -184,7 +185,8 @@ def _parse_in_steps(body: bytes, model: type[Model], long_texts: bool = False) -
         _check_values(kind, document, math.inf if long_texts else LONGEST)
         _check_version(document.get("schema_version"), model)
         try:
-            return model.model_validate(document)
+            parsed: Model = validator(model).validate_python(document)
+            return parsed
         except ValidationError as error:
             raise _described(kind, error) from None
         except RecursionError:

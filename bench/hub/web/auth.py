@@ -70,6 +70,7 @@ class Secrets:
         self._from_variable = _hashes(os.environ.get(variable, "").split(","), form, ("entry", variable))
         self._from_file: tuple[bytes, ...] = ()
         self._file_state: object = None
+        self._ignored = ""
         if file is not None:
             self.hashes()
 
@@ -92,12 +93,14 @@ class Secrets:
                     raise SettingsError(f"{self.file} is not a regular file", "The hub reads it again when it changes.")
                 lines = self.file.read_text(encoding="utf-8-sig").splitlines()
                 self._from_file = _hashes(lines, self.form, ("line", str(self.file)))
-                self._file_state = state
+                self._file_state, self._ignored = state, ""
                 if not self._from_file:
                     LOG.warning("%s holds no secret. %s", self.file, self.form.without)
         except (OSError, UnicodeDecodeError, SettingsError) as error:
             if self._file_state is not None:
-                LOG.error("ignoring the change of %s: %s", self.file, error)
+                if str(error) != self._ignored:  # every request reads the file
+                    LOG.error("ignoring the change of %s: %s", self.file, error)
+                self._ignored = str(error)
             elif isinstance(error, SettingsError):
                 raise
             else:

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from bench.errors import SettingsError
 from bench.model.receipt import WRITE_OUTCOMES
-from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, RefusedForever, UnknownToken
+from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, refusal
 from bench.publish.hub.proxy import pool_of
 from bench.publish.hub.token import token
 
@@ -58,12 +58,6 @@ BUSY = (429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed later."""
 
 ADDRESS_HINT = "Is this the address of a hub?"
-
-PROBLEM = "urn:devbench:problem:"
-"""Start of the type of each problem that a hub answers with."""
-
-FINAL = (409, 413)
-"""Statuses after which the hub never accepts the document."""
 
 
 class Answer(NamedTuple):
@@ -115,7 +109,8 @@ class Client:
 
         Raises:
             HubUnavailable: The hub did not take it, but may later. HubBusy if the hub said so itself.
-            HubRefused: The hub refused it. UnknownToken if the token is unknown, RefusedForever if retrying is useless.
+            HubRefused: The hub refused it. UnknownToken if the token is unknown, RefusedForever if retrying is useless,
+                NotFromHub if something else than a hub answered.
         """
         answer = self._request(
             "PUT", f"/api/v1/{kind}/{quote(name, safe='', errors='surrogatepass')}", name, retries, body, limit
@@ -177,9 +172,7 @@ class Client:
         if answer.status in BUSY:
             verb = "answer" if body is None else "take"
             raise HubBusy(f"the hub {self.hub} cannot {verb} {subject} now: {detail}")
-        is_final = answer.status in FINAL and str(document.get("type", "")).startswith(PROBLEM)  # not a proxy's limit
-        error_type = UnknownToken if answer.status == 401 else RefusedForever if is_final else HubRefused
-        raise error_type(
+        raise refusal(answer.status, document)(
             f"the hub {self.hub} refused {subject}: {detail}", str(document.get("hint") or _hint(answer.status))
         )
 
