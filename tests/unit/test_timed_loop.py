@@ -19,6 +19,7 @@ from bench.worker.fit_epochs import Call
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import (
     BLOCK_SECONDS,
+    EVENT,
     BlockTimed,
     Failed,
     Finish,
@@ -469,3 +470,10 @@ def test_a_program_without_known_epochs_has_no_epoch_ends(monkeypatch: pytest.Mo
     for _ in range(50):
         bench.step()
     assert bench.timed_loop.epoch_ends(bench.clock.now) == []
+
+
+def test_an_output_beyond_the_range_of_numbers_reaches_the_parent() -> None:
+    event = FirstLosses(values=[1.0, math.inf], precision="exact")
+    received = EVENT.validate_json(event.model_dump_json())
+    assert isinstance(received, FirstLosses)
+    assert received.values == [1.0, pytest.approx(math.nan, nan_ok=True)]
