@@ -81,16 +81,20 @@ def find(dataset: DataSet, data_dir: Path | None = None) -> Path | None:
     """Return the first file or folder that should hold the full set, without reading it; None if there is none.
 
     Raises:
-        DataError: a given data folder does not exist.
+        DataError: a given data folder does not exist, or a folder cannot be read.
     """
     folders = [cache_folder()]
     variable = os.environ.get("DEVBENCH_DATA_DIR")
     given, setting = (data_dir, "--data-dir") if data_dir else (variable and Path(variable), "DEVBENCH_DATA_DIR")
-    if given:
-        if not given.is_dir():
-            raise DataError(f"the data folder {given} does not exist", f"Create it, or correct {setting}.")
-        folders.insert(0, given)
-    return next((folder / form for folder in folders for form in dataset.forms if (folder / form).exists()), None)
+    try:
+        if given:
+            if not given.is_dir():
+                raise DataError(f"the data folder {given} does not exist", f"Create it, or correct {setting}.")
+            folders.insert(0, given)
+        return next((folder / form for folder in folders for form in dataset.forms if (folder / form).exists()), None)
+    except PermissionError as error:
+        hint = "Set KERAS_HOME or --data-dir to a folder that you may read, or use --data sample."
+        raise DataError(f"{error.filename} cannot be read: {error.strerror}", hint) from error
 
 
 def cache_folder() -> Path:

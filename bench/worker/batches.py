@@ -112,12 +112,20 @@ def pipeline(rig: Rig) -> Any:
     """Return endless batches of the workload's data: a `tf.data.Dataset` or another iterable. None if it has no data.
 
     If the data is divided among workers, these are the worker's own parts. Of arrays, only its own examples are read.
+
+    Raises:
+        NotApplicable: Keras prepares the batches in several threads or processes, which is faster.
     """
     tf, share = rig.tf, rig.share
     if rig.is_dataset:
         repeated = rig.what_ifs.dataset(rig.data).repeat()
         return share.of_dataset(tf, repeated) if share else repeated
     if rig.is_py_dataset:
+        if (workers := examples.py_dataset_workers(rig.data)) > 1:
+            raise NotApplicable(
+                f"the PyDataset of {rig.spec.workload} has {workers} workers, and this loop reads it in one thread",
+                "Use --loop fit, host-batches or resident.",
+            )
         signature = tf.nest.map_structure(any_shape_of(tf), first_of(batches(rig), rig.spec.workload))
         generated = tf.data.Dataset.from_generator(lambda: batches(rig), output_signature=signature)
         return share.of_dataset(tf, generated) if share else generated.prefetch(tf.data.AUTOTUNE)

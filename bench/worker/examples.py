@@ -53,6 +53,11 @@ def py_dataset_length(data: Any) -> int | None:
     return None if length is None else int(length)
 
 
+def py_dataset_workers(data: Any) -> int:
+    """Return how many threads or processes prepare batches of a `PyDataset`. Before Keras 3, only `fit` knows."""
+    return int(getattr(data, "workers", None) or 1)
+
+
 def py_dataset_remainder(tf: Any, data: Any) -> int:
     """Return the examples in the partial batch at the end of a `PyDataset`. 0 if there is none or it is not known.
 

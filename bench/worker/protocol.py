@@ -14,6 +14,7 @@ from bench.model.device import Device
 from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.framework import Framework
+from bench.model.interval import Number
 from bench.model.phase import Activity, Phase
 from bench.model.placement import Placement
 from bench.model.printed import Printed
@@ -227,7 +228,7 @@ class FirstLosses(WorkerMessage):
     """Losses of the first steps, or the root mean square of their outputs, for the same-answer check."""
 
     event: Literal["first-losses"] = "first-losses"
-    values: list[float]
+    values: list[Number]
     precision: LossPrecision
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from bench.errors import NotApplicable, WorkloadError
 from bench.worker import examples, loops
-from bench.worker.batches import is_smaller, pool
+from bench.worker.batches import is_smaller, pipeline, pool
 
 pytestmark = pytest.mark.once
 
@@ -91,3 +91,12 @@ def test_data_whose_length_is_unknown_may_turn_out_to_be_empty(monkeypatch: pyte
     monkeypatch.setattr("bench.worker.batches.batches", lambda rig: iter(()))
     with pytest.raises(WorkloadError, match="the data of mine holds no batch"):
         pool(rig([]))
+
+
+def test_a_loop_in_one_thread_is_not_compared_with_parallel_workers_of_a_keras_dataset() -> None:
+    parallel: Any = SimpleNamespace(
+        tf=TF, share=None, is_dataset=False, is_py_dataset=True, data=SimpleNamespace(workers=4),
+        spec=SimpleNamespace(workload="mine"),
+    )  # fmt: skip
+    with pytest.raises(NotApplicable, match="the PyDataset of mine has 4 workers"):
+        pipeline(parallel)

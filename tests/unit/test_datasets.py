@@ -250,6 +250,16 @@ def test_a_pickle_cannot_run_a_program(full_cifar: Path, tmp_path: Path) -> None
     assert not (tmp_path / "it ran").exists()
 
 
+def test_a_folder_that_cannot_be_read_is_an_error_with_a_fix(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exists(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", exists)  # root may read everything
+    with pytest.raises(DataError, match=f"{home / 'mnist.npz'} cannot be read: Permission denied") as caught:
+        datasets.locate("mnist", "auto")
+    assert "KERAS_HOME" in caught.value.hint
+
+
 def test_a_data_folder_that_does_not_exist_is_an_error_that_names_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,24 @@ def test_a_step_that_cannot_run_again_is_not_verified(monkeypatch: pytest.Monkey
     assert checked.reason == "another step failed with OSError: the socket is closed"
 
 
+@pytest.mark.parametrize("generated", [None, "batch"])
+def test_the_step_of_fit_runs_without_validation_callbacks_or_the_epochs_before_it(generated: str | None) -> None:
+    called: dict[str, Any] = {}
+    model: Any = SimpleNamespace(fit=lambda **arguments: called.update(arguments))
+    own = {"x": "rows", "epochs": 9, "initial_epoch": 5, "validation_split": 0.2, "callbacks": ["own"], "batch_size": 8}
+    hook: Any = SimpleNamespace(
+        model=model, iterator=None, generated=generated, arguments=own, unobserved=nullcontext,
+        make_train_function=lambda model, force: model.fit,
+    )  # fmt: skip
+    errors = SimpleNamespace(OutOfRangeError=KeyError)
+    placement._train_function(SimpleNamespace(tf=SimpleNamespace(errors=errors)), hook)  # type: ignore[arg-type]
+    x = called.pop("x")
+    assert set(x) == {"batch"} if generated else x == "rows"
+    assert (called["initial_epoch"], called["epochs"], called["steps_per_epoch"]) == (0, 1, 1)
+    assert not any((called["validation_split"], called["validation_data"], called["callbacks"]))
+    assert called["batch_size"] == 8
+
+
 def test_a_step_that_ran_on_the_requested_device_is_verified() -> None:
     placement = judge([node("MatMul", "CPU:0", FLOAT), node("_Arg", "CPU:0", FLOAT)], "/device:CPU:0", "by hand")
     assert (placement.verified, placement.on_device, placement.misplaced, placement.reason) == (True, 2, [], None)

@@ -19,6 +19,7 @@ from bench.worker.fit_epochs import Call
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import (
     BLOCK_SECONDS,
+    EVENT,
     BlockTimed,
     Failed,
     Finish,
@@ -488,3 +489,10 @@ def test_every_step_is_announced_before_it_is_issued_and_a_block_all_at_once(mon
     assert max(announced) == bench.issued
     assert {bench.issued - 7, bench.issued - 7 - 4} <= set(announced)
     assert bench.issued - 7 - 4 - 2 - 15 in announced
+
+
+def test_an_output_beyond_the_range_of_numbers_reaches_the_parent() -> None:
+    event = FirstLosses(values=[1.0, math.inf], precision="exact")
+    received = EVENT.validate_json(event.model_dump_json())
+    assert isinstance(received, FirstLosses)
+    assert received.values == [1.0, pytest.approx(math.nan, nan_ok=True)]

@@ -47,6 +47,12 @@ SMALL_TYPE_OPS = frozenset([
 BOOLEAN_OPS = frozenset(["LogicalAnd", "LogicalOr", "LogicalNot"])
 """Those of `SMALL_TYPE_OPS` that have no attribute for their dtype, which is always bool."""
 
+ONE_STEP = {
+    "epochs": 1, "initial_epoch": 0, "steps_per_epoch": 1, "verbose": 0, "callbacks": None, "validation_data": None,
+    "validation_split": 0.0,
+}  # fmt: skip
+"""The arguments with which `fit` runs one step and nothing else, such as a validation."""
+
 GENERATED = 10
 """Batches for one step of `fit`, which reads in advance."""
 
@@ -262,7 +268,7 @@ def _train_function(rig: Rig, hook: FitHook) -> None:
             raise StopIteration
         getattr(train_function, "devbench_original", train_function)(hook.iterator)
     except (rig.tf.errors.OutOfRangeError, StopIteration):  # the timed part ended with an epoch
-        arguments = {**hook.arguments, "epochs": 1, "initial_epoch": 0, "steps_per_epoch": 1, "verbose": 0}
+        arguments = {**hook.arguments, **ONE_STEP}
         if (batch := hook.generated) is not None:  # a generator cannot be read again
             arguments["x"] = (batch for _ in range(GENERATED))
         with hook.unobserved():
