@@ -119,7 +119,7 @@ class FolderCopy:
         target = _target(entry)
         if any(target == folder or target in folder.parents for folder in followed):
             return True
-        return not self._is_lent(entry) and (self._is_inside(target) or not target.exists())
+        return not self._is_lent(entry) and (self._is_inside(target) or not os.access(target, os.F_OK))
 
     def _is_inside(self, target: Path) -> bool:
         """Whether a path is in a folder that is copied, or is a parent of one."""
@@ -164,7 +164,7 @@ class FolderCopy:
             if self._is_kept_link(entry, followed):
                 leads_to = _target(entry)
                 if self._is_inside(leads_to):
-                    _link(Path(os.path.relpath(copy_of(leads_to, scratch), copy)), target, leads_to.is_dir())
+                    _link(Path(os.path.relpath(copy_of(leads_to, scratch), copy)), target, _is_folder(leads_to))
                 else:
                     _link(leads_to, target)
             elif Path(entry.path) in self.large:
@@ -203,6 +203,14 @@ def written_in(original: Path) -> Path | None:
 def _target(entry: os.DirEntry[str]) -> Path:
     """Return the path of an entry without links."""
     return Path(os.path.realpath(entry.path))
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether a path is a folder. Not if this user may not know."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _follow(entry: os.DirEntry[str], followed: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -265,4 +273,4 @@ def _link(original: Path, link: Path, is_folder: bool | None = None) -> None:
     if os.path.lexists(link):
         return
     with suppress(OSError):
-        link.symlink_to(original, target_is_directory=original.is_dir() if is_folder is None else is_folder)
+        link.symlink_to(original, target_is_directory=_is_folder(original) if is_folder is None else is_folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,6 +84,23 @@ def test_links_that_lead_around_end_the_copy_where_they_meet_it(project: Path, t
     assert (working / "up" / "project" / "train.py").resolve() == working / "train.py"
     assert (working / "disk" / "back" / "train.py").resolve() == working / "train.py"
     assert (working / "disk" / "data" / "again" / "data" / "rows.csv").read_text() == "1"
+
+
+def test_a_link_to_what_this_user_may_not_see_stays_a_link(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = tmp_path / "hidden" / "data"
+    (project / "data").symlink_to(hidden)
+    stat = Path.stat
+
+    def refusing(path: Path, **options: bool) -> os.stat_result:
+        if path == hidden:
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refusing)
+    _, working = prepared(project / "train.py", tmp_path / "scratch")
+    assert (working / "data").readlink() == hidden
 
 
 def test_files_below_a_linked_folder_that_is_too_large_are_found(

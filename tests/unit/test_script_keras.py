@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bench.machine import installed
+from bench.model.recognition import StepKind, StepSource
 from bench.worker.script import fits
 
 pytestmark = pytest.mark.once
@@ -21,14 +22,30 @@ def tensorflow(model: object, **attributes: Any) -> Any:
     return SimpleNamespace(keras=SimpleNamespace(Model=model, **attributes))
 
 
+def source(kind: StepKind, name: str) -> StepSource:
+    """Return a loop that was recognized."""
+    return StepSource(kind=kind, name=name, file="train.py", line=1, token="", steps=9)
+
+
+INFERS = source("function", "infer")
+
+
 def test_another_keras_is_one_that_the_script_imports_beside_that_of_tensorflow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delitem(sys.modules, "tf_keras", raising=False)
-    assert not fits.uses_other_keras(tensorflow(object()))
+    assert fits.other_keras(tensorflow(object()), INFERS) == ""
     monkeypatch.setitem(sys.modules, "tf_keras", LEGACY)
-    assert fits.uses_other_keras(tensorflow(object()))
-    assert not fits.uses_other_keras(tensorflow(LEGACY.Model))
+    assert fits.other_keras(tensorflow(object()), INFERS) == fits.OTHER_KERAS
+    assert fits.other_keras(tensorflow(object()), source("fit", "fit")) == ""
+    assert fits.other_keras(tensorflow(LEGACY.Model), INFERS) == ""
+
+
+def test_the_train_function_of_a_private_keras_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tf_keras", raising=False)
+    tf = tensorflow(object())
+    assert fits.other_keras(tf, source("function", "train_function")) == fits.PRIVATE_KERAS
+    assert fits.other_keras(tf, source("updates", "train_function")) == ""  # the script calls that of tf.keras itself
 
 
 def test_the_version_of_tf_keras_is_known_although_its_module_in_tensorflow_has_none(

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from bench.model.recognition import StepKind
+from bench.model.recognition import StepKind, StepSource
 from bench.worker.script.calls import Observation
 from bench.worker.script.numbering import Numbering
 
@@ -25,10 +25,25 @@ OTHER_KERAS = (
 )
 
 
-def uses_other_keras(tf: Any) -> bool:
-    """Return whether the script has imported the package tf_keras although `tf.keras` is Keras 3."""
+PRIVATE_KERAS = (
+    "The script trains with a Keras that is not tf.keras, such as tensorflow.python.keras, which is private. devbench "
+    "sees only the function that its fit calls. Import from tensorflow.keras instead."
+)
+
+
+def other_keras(tf: Any, chosen: StepSource) -> str:
+    """Return a sentence about a Keras other than `tf.keras`, if the script seems to train with it. Else empty.
+
+    Args:
+        tf: TensorFlow.
+        chosen: the loop that was recognized. A function of such a Keras does not show that it trains.
+    """
+    if chosen.kind not in ("function", "gradients"):
+        return ""
     other = sys.modules.get("tf_keras")
-    return other is not None and other.Model is not tf.keras.Model
+    if other is not None and other.Model is not tf.keras.Model:
+        return OTHER_KERAS
+    return PRIVATE_KERAS if chosen.name == "train_function" else ""
 
 
 def observe(seen: Observation) -> None:

@@ -24,9 +24,6 @@ GRAPHS = "_devbench_graphs"
 
 None if that depends on more than these arguments."""
 
-MOST = "_devbench_most_updates"
-"""Attribute of a function whose optimizer scales the loss: the most updates of one of its calls."""
-
 NAMED = "_devbench_name"
 """Attribute of a concrete function that was made from a function: its name."""
 
@@ -171,9 +168,8 @@ class Functions:
 
         A function may have graphs that do not, such as those that its argument `training=False` selects.
         """
-        if self._seen.exact:
-            return None
-        return vars(function)[GRAPHS].get(_flags(args, kwargs)) if _has_graphs_of_both_kinds(function) else True
+        known = vars(function)[GRAPHS].get(_flags(args, kwargs)) if _has_graphs_of_both_kinds(function) else True
+        return None if known and self._seen.exact else known
 
     def _counts(self, function: Any) -> list[int | None]:
         """Return how many updates each optimizer of a function has made. None for one that does not count."""
@@ -182,8 +178,8 @@ class Functions:
     def _steps(self, function: Any, before: list[int | None]) -> int:
         """Return the steps that a call of a function ran: the fewest updates by one of its optimizers.
 
-        It is 0 if the call only accumulated gradients, and 1 if no optimizer counts. An optimizer that scales the loss
-        leaves out updates whose gradients are not finite. They are steps too, so the function has as many as before.
+        It is 0 if the call only accumulated gradients. It is 1 if no optimizer counts, or if one that scales the loss
+        may have left out an update whose gradients were not finite.
 
         Args:
             function: the function.
@@ -194,10 +190,7 @@ class Functions:
         pairs = zip(starts, self._counts(function), strict=True)
         made = [end - start for start, end in pairs if start is not None and end is not None]
         scales = any("LossScale" in type(optimizer).__name__ for optimizer, _ in self._optimizers.get(function, ()))
-        steps = min((count for count in made if count > 0), default=0 if made and not scales else 1)
-        if scales:
-            steps = vars(function)[MOST] = max(steps, vars(function).get(MOST, 1))
-        return steps
+        return min((count for count in made if count > 0), default=0 if made and not scales else 1)
 
 
 def _flags(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -50,8 +50,8 @@ def report_loops(worker: ScriptWorker, ended: bool) -> None:
     if facts := worker.scout.facts(recognition.chosen):
         facts.eager_step = worker.updates.eager_steps.names.get(recognition.chosen.token) or None
         worker.channel.send(FactsRead(facts=facts))
-    if recognition.chosen.kind in ("function", "gradients") and fits.uses_other_keras(worker.seen.tf):
-        worker.note(fits.OTHER_KERAS)
+    if note := fits.other_keras(worker.seen.tf, recognition.chosen):
+        worker.note(note)
     recognition.variables = worker.imports.variables
     worker.channel.send(Recognized(recognition=recognition))
 
