@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -92,9 +93,10 @@ def pip_index() -> Mapping[str, str]:
         if shutil.which(pip[0]) is None:
             continue
         command = [*pip, "--disable-pip-version-check", "config", "list"]
-        listed = subprocess.run(command, capture_output=True, text=True, check=False)
-        if listed.returncode == 0:
-            return read_settings(listed.stdout)
+        with suppress(OSError):  # a program that cannot be started
+            listed = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+            if listed.returncode == 0:
+                return read_settings(listed.stdout)
     return {}
 
 
