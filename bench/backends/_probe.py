@@ -187,6 +187,8 @@ def _query(
         )
     except subprocess.TimeoutExpired:
         raise QueryFailed(f"no answer within {timeout:g} s") from None
+    except OSError as error:  # such as a limit of processes
+        raise QueryFailed(f"the query cannot start: {error.strerror}") from None
     try:
         answer: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     except (IndexError, ValueError):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import util
 from pathlib import Path
@@ -33,6 +34,7 @@ def run(*arguments: str, variables: Mapping[str, str] | None = None) -> subproce
         env={**os.environ, **(variables or {})},
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
 
@@ -41,9 +43,9 @@ def run(*arguments: str, variables: Mapping[str, str] | None = None) -> subproce
 def command() -> tuple[str, ...] | None:
     """Return the command that runs pip for this interpreter. None if there is no pip."""
     for candidate in _candidates():
-        done = subprocess.run([*candidate, "--version"], capture_output=True, check=False)
-        if done.returncode == 0:
-            return candidate
+        with suppress(OSError):  # a program that cannot be started
+            if subprocess.run([*candidate, "--version"], capture_output=True, check=False).returncode == 0:
+                return candidate
     return None
 
 

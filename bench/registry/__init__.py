@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bench import backends
-from bench.errors import UnknownName, WorkloadError
+from bench.errors import DevbenchError, UnknownName, WorkloadError
 from bench.machine import system
 from bench.model.loops import LOOPS
 from bench.registry import user_file
@@ -172,6 +172,7 @@ def inspect_file(
     Raises:
         WorkloadError: the file is a script, fails to import, breaks the protocol, ends the process, or exceeds the time
             limit.
+        DevbenchError: the system refuses to start the process.
     """
     from bench.registry.description import ErrorDocument, Inspection, error_from
 
@@ -194,6 +195,8 @@ def inspect_file(
             "If the imports themselves take that long, raise the limit: --worker-timeout 10m"
             + user_file.as_script(file),
         ) from error
+    except OSError as error:  # such as a limit of processes
+        raise DevbenchError(f"cannot start the process that imports {file.name}: {error.strerror}") from error
     if process.returncode or not process.stdout.strip():
         last_lines = "\n".join(process.stderr.strip().splitlines()[-5:])
         message = f"importing {file} ended the process with exit code {_exit_code(process.returncode)}"

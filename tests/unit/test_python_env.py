@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +18,7 @@ from bench.machine import installed, pip, python_env, user_cache, uv
 from bench.session import env_checks, worker_packages
 from bench.study import made_envs
 from bench.study.plan import groups
+from bench.worker import self_check
 from benchmarks.changes import PACKAGE, wheel
 
 pytestmark = pytest.mark.once
@@ -261,6 +264,16 @@ def test_a_comma_within_a_requirement_does_not_end_an_environment(monkeypatch: p
     monkeypatch.setattr(made_envs, "environment", Path)
     made = made_envs.make("tensorflow[and-cuda,extra]>=2.19, <2.21,!=2.20.1 pandas,tensorflow==2.21.0")
     assert list(made) == ["tensorflow[and-cuda,extra]>=2.19, <2.21,!=2.20.1 pandas", "tensorflow==2.21.0"]
+
+
+def test_doctor_accepts_an_environment_whose_keras_is_the_package_tf_keras(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(__version__="2.16.2", keras=SimpleNamespace()))
+    monkeypatch.setitem(sys.modules, "tf_keras", SimpleNamespace(__version__="2.16.0"))
+    monkeypatch.setattr(importlib, "import_module", lambda name: None)
+    self_check.main()
+    assert capsys.readouterr().out.startswith("TensorFlow 2.16.2, Keras 2.16.0, Python 3")
 
 
 @pytest.mark.parametrize("error", [SettingsError("uv is not installed"), OutputError("cannot write the cache")])

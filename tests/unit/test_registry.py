@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 import textwrap
@@ -13,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import backends, registry
-from bench.errors import SettingsError, UnknownName, WorkloadError
+from bench.backends import _probe
+from bench.errors import DevbenchError, SettingsError, UnknownName, WorkloadError
+from bench.machine import uv
 from bench.registry.params import params_type, parse_params
 
 pytestmark = pytest.mark.once
@@ -306,6 +310,20 @@ def test_an_import_that_never_ends_is_stopped(tmp_path: Path) -> None:
     path = write(tmp_path, "import threading\nthreading.Event().wait()\ndef step(): ...\n")
     with pytest.raises(WorkloadError, match="took longer than 2 s"):
         registry.inspect_file(path, seconds=2)
+
+
+def test_a_limit_of_processes_is_an_error_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(subprocess, "run", refused)
+    with pytest.raises(DevbenchError, match=r"cannot start the process that imports mine.py: Resource temporarily"):
+        registry.inspect_file(write(tmp_path, "def step(): ...\n"))
+    with pytest.raises(_probe.QueryFailed, match="the query cannot start: Resource temporarily"):
+        _probe.query_libraries("libcuda.so.1", timeout=1.0)
+    uv.pip_index.cache_clear()
+    assert uv.pip_index() == {}
+    uv.pip_index.cache_clear()
 
 
 def test_a_missing_file_or_a_folder_is_an_error(tmp_path: Path) -> None:
