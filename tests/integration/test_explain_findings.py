@@ -85,7 +85,9 @@ def line_of(name: str, text: str) -> str:
 
 
 def test_slow_input_is_reported_with_its_slow_stage(runs: dict[str, Future[CompletedRun]]) -> None:
-    assert "prefetch" in part(runs, "slow_input", "input")["fix"]
+    fix = part(runs, "slow_input", "input")["fix"]
+    assert "num_parallel_calls" in fix
+    assert "prefetch" not in fix  # the pipeline has it
     finding = find(runs, "slow_input", "slow input")
     assert line_of("slow_input", "def load") in finding["sentence"]
     assert "load" in finding["evidence"]

@@ -83,3 +83,11 @@ def test_cheap_callbacks_beside_rare_long_steps_are_not_called_rare() -> None:
     assert cheap.share == pytest.approx(0.1)
     assert "mean step" not in cheap.sentence
     assert callbacks_of(RARE, 0.001, []).share == pytest.approx(0.05)
+
+
+def test_callbacks_that_run_beside_the_step_take_no_more_than_the_ladder_shows() -> None:
+    beside = part("own loop", "as-written", "fit", 0.02)  # at most 4%
+    noisy = [0.01] * 9 + [0.017]  # 6% of the mean step
+    assert callbacks_of(noisy, 0.001, [beside]).share == pytest.approx(0.04)
+    with pytest.raises(StopIteration):
+        callbacks_of(noisy, 0.001, [part("own loop", "as-written", "fit", 0.0)])

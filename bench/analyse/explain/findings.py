@@ -44,6 +44,9 @@ from bench.model.words import count
 FIT_MIN_SHARE = 0.02
 """Smallest share of a step for which a call of `fit` is a finding."""
 
+RARE_MIN_SHARE = 0.1
+"""Smallest share of the mean step by which long steps exceed the typical one if callbacks explain them, not noise."""
+
 
 def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
     """Return all findings of a ladder.
@@ -106,7 +109,7 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
     timed = callbacks.step_share(base, samples) or 0.0
     if (own and (call.callbacks or call.prints)) or timed > FIT_MIN_SHARE:
         most = next((p.at_most for p in parts if p.upper == "as-written" and p.at_most is not None), 1.0)
-        yield _callbacks(base, samples, call, own or 0.0, timed, most)
+        yield from _callbacks(base, samples, call, own or 0.0, timed, most)
     elif own:
         if call.shuffles and not call.options:
             yield Finding(
@@ -144,8 +147,8 @@ def _fit(base: Result, samples: list[ProcessSample], parts: Sequence[Part]) -> I
 
 def _callbacks(
     base: Result, samples: list[ProcessSample], call: FitCall, own: float, timed: float, most: float
-) -> Finding:
-    """Return what callbacks and output cost.
+) -> Iterator[Finding]:
+    """Yield what callbacks and output cost, if that is more than a little.
 
     Args:
         base: the program as written.
@@ -159,11 +162,13 @@ def _callbacks(
     described, largest = callbacks.in_steps(samples)
     rare = callbacks.rare_share(base)
     # Neither the ladder nor a what-if shows work in a few long steps, because both compare typical steps.
-    is_rare = rare > timed / 2 and (most < timed / 2 or timed > 1 - rare)
-    share = min(timed, rare) if is_rare else own or timed
+    is_rare = rare > max(RARE_MIN_SHARE, timed / 2) and (most < timed / 2 or timed > 1 - rare)
+    share = min(timed, rare) if is_rare else own or min(timed, most)  # on a GPU, callbacks run beside the step
+    if share <= FIT_MIN_SHARE:
+        return
     calls_model = any(callback.calls for callback in largest)
     fix = "Pass validation_data to fit, or evaluate in on_epoch_end." if calls_model else ""
-    return Finding(
+    yield Finding(
         cause=CALLBACKS,
         sentence=f"Callbacks and output that the program passes to fit take {share:.0%} of the "
         + ("mean step, most of it in a few long steps." if is_rare else "step.")

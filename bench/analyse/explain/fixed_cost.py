@@ -10,6 +10,7 @@ from bench.analyse.explain.units import time_text
 from bench.analyse.samples import faster_half, merged_facts, process_values
 from bench.model.causes import SMALL_STEPS
 from bench.model.explanation import Finding
+from bench.model.interval import LARGEST_FACTOR
 from bench.model.result import Result
 
 MIN_SHARE = 0.1
@@ -46,11 +47,12 @@ def fixed_cost(base: Result, larger: Sequence[Result]) -> Iterator[Finding]:
     fixed, slope = (math.exp(sum(math.log(v) for v in values) / len(values)) for values in zip(*lines, strict=True))
     low, high = (end.value if v is None else v for v in (end.low, end.high))
     of_loop = "" if base.spec.loop == "as-written" else f" of the loop {base.spec.loop}"
+    bounds = f" [{low:.0f}, {high:.0f}]" if high <= LARGEST_FACTOR * end.value else ""
     extrapolated = ", which is larger than any batch that was measured" if end.value > max(sizes) else ""
     yield Finding(
         cause=SMALL_STEPS,
         sentence=f"{share.value:.0%} of a step{of_loop} does not depend on its batch. This share falls below "
-        f"{MIN_SHARE:.0%} at batch {end.value:.0f} [{low:.0f}, {high:.0f}]{extrapolated}.",
+        f"{MIN_SHARE:.0%} at batch {end.value:.0f}{bounds}{extrapolated}.",
         evidence=f"a step takes {time_text(fixed)} and {time_text(slope)} per example, fitted to the batches "
         f"{', '.join(f'{size:g}' for size in sizes)}",
         what_ifs=["batch", "steps-per-execution"],
