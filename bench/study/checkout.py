@@ -18,7 +18,7 @@ from bench.signals import uninterrupted
 
 UNSHALLOW = "Fetch the history: git fetch --unshallow. In actions/checkout, set fetch-depth: 0."
 
-SUBMODULES = "If a submodule lacks the commit, fetch it: git submodule update --init --recursive"
+SUBMODULES = "If the submodule lacks the commit, fetch it: git fetch --recurse-submodules"
 
 LFS = "Fetch the files of Git LFS: git lfs fetch --all"
 
@@ -147,6 +147,11 @@ def contains(root: Path, commit: str, other: str) -> bool:
     return _git(root, "merge-base", "--is-ancestor", other, commit) is not None
 
 
+def branch_points(root: Path, base: str, head: str) -> list[str]:
+    """Return all commits at which a head may have branched off a base. Several if the two were merged crosswise."""
+    return (_git(root, "merge-base", "--all", base, head) or "").split()
+
+
 def changed_files(root: Path, base: str, head: str) -> list[str]:
     """Return the paths of the files that differ between two commits, relative to the root."""
     return list(filter(None, (_git(root, "diff", "--name-only", "--no-renames", "-z", base, head) or "").split("\0")))
@@ -260,8 +265,14 @@ def _remove_leftovers(root: Path) -> None:
 
 
 @contextmanager
-def _worktree(root: Path, folder: Path, commit: str) -> Iterator[None]:
+def _worktree(root: Path, folder: Path, commit: str, hint: str = "") -> Iterator[None]:
     """Check out a commit, with the submodules that the current checkout has, and remove it at the end.
+
+    Args:
+        root: A checkout of the repository.
+        folder: The new folder.
+        commit: The commit.
+        hint: What to do if git cannot check it out.
 
     Raises:
         UsageError: git cannot check it out.
@@ -271,11 +282,10 @@ def _worktree(root: Path, folder: Path, commit: str) -> Iterator[None]:
             done = _run(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
         if done.returncode:
             said = _last_line(done.stderr)
-            hint = LFS if "lfs" in said else SUBMODULES
-            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {said}", hint)
+            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {said}", LFS if "lfs" in said else hint)
         with ExitStack() as stack:
             for path, own in _submodules(root, commit):
-                stack.enter_context(_worktree(root / path, folder / path, own))
+                stack.enter_context(_worktree(root / path, folder / path, own, SUBMODULES))
             yield
     finally:
         with uninterrupted():

@@ -36,6 +36,11 @@ def notes(sides: Sides, base: str, program: Path) -> Iterator[str]:
     """
     if sides.base != sides.tip:
         yield f"the base is {sides.base[:12]}, where the current commit branched off {base}"
+        others = [
+            point[:12] for point in checkout.branch_points(sides.root, sides.tip, sides.head) if point != sides.base
+        ]
+        if others:
+            yield f"the base could also be {' or '.join(others)}, because the branches were merged crosswise"
     elif sides.base == sides.head:
         yield f"{base} is the current commit, so the gate races this commit against itself"
     elif checkout.contains(sides.root, sides.tip, sides.head):

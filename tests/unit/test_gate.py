@@ -329,6 +329,21 @@ def test_a_gate_says_how_the_commits_belong_together(repository: GitRepository) 
 
 
 @pytest.mark.usefixtures("not_run")
+def test_a_gate_names_the_other_bases_of_branches_that_were_merged_crosswise(repository: GitRepository) -> None:
+    main = repository.commit({"main.txt": ""})
+    repository.git("checkout", "--quiet", "-b", "change", "HEAD~1")
+    change = repository.commit({"change.txt": ""})
+    repository.git("merge", "--quiet", "--no-edit", main)
+    repository.git("checkout", "--quiet", "main")
+    repository.git("merge", "--quiet", "--no-edit", change)
+    repository.git("checkout", "--quiet", "change")
+    message = refusal("sub/train.py", "--base", "main")
+    assert "the base could also be" in message
+    assert main[:12] in message
+    assert change[:12] in message
+
+
+@pytest.mark.usefixtures("not_run")
 def test_a_gate_says_what_both_commits_share(
     repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
