@@ -26,13 +26,14 @@ MOST_NAMED = 3
 OWN = "devbench-tf"
 
 
-def notes(sides: Sides, base: str, program: Path) -> Iterator[str]:
+def notes(sides: Sides, base: str, program: Path, in_own_env: bool = True) -> Iterator[str]:
     """Yield the notes on a gate.
 
     Args:
         sides: The commits.
         base: The base as the user named it.
         program: The program.
+        in_own_env: Whether the program runs in devbench's own Python environment.
     """
     if sides.base != sides.tip:
         yield f"the base is {sides.base[:12]}, where the current commit branched off {base}"
@@ -54,12 +55,15 @@ def notes(sides: Sides, base: str, program: Path) -> Iterator[str]:
         others = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
         names = ", ".join(changed[:MOST_NAMED])
         yield f"both commits run with the installed packages, although these files differ: {names}{others}"
-    for name in _installed_copies(sides.root, program):
-        yield f"both commits import the installed copy of {name}. To use that of each commit: pip install --editable"
+    for name in _installed_copies(sides.root, program) if in_own_env else ():
+        yield f"both commits import the installed copy of {name}. With `pip install --editable`, each imports its own"
 
 
 def _installed_copies(root: Path, program: Path) -> Iterator[str]:
-    """Yield the names of packages that were installed from a checkout, are no links to it, and hide its modules."""
+    """Yield the names of packages that were copied from a checkout, and that the program imports instead of it.
+
+    The folder of the program and `PYTHONPATH` come first.
+    """
     folders = [program.parent, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
     for distribution in metadata.distributions():
         source = _source(distribution)
