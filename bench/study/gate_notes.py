@@ -37,11 +37,10 @@ def notes(sides: Sides, base: str, program: Path, in_own_env: bool = True) -> It
     """
     if sides.base != sides.tip:
         yield f"the base is {sides.base[:12]}, where the current commit branched off {base}"
-        others = [
-            point[:12] for point in checkout.branch_points(sides.root, sides.tip, sides.head) if point != sides.base
-        ]
+        points = checkout.branch_points(sides.root, sides.tip, sides.head)
+        others = " or ".join(point[:12] for point in points if point != sides.base)
         if others:
-            yield f"the base could also be {' or '.join(others)}, because the branches were merged crosswise"
+            yield f"the base could also be {others}, because the branches were merged crosswise"
     elif sides.base == sides.head:
         yield f"{base} is the current commit, so the gate races this commit against itself"
     elif checkout.contains(sides.root, sides.tip, sides.head):
@@ -52,9 +51,9 @@ def notes(sides: Sides, base: str, program: Path, in_own_env: bool = True) -> It
         yield f"the base is {base} itself, with all of its commits. {where}"
     changed = [name for name in checkout.changed_files(sides.root, sides.base, sides.head) if PACKAGES.search(name)]
     if changed:
-        others = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
         names = ", ".join(changed[:MOST_NAMED])
-        yield f"both commits run with the installed packages, although these files differ: {names}{others}"
+        yield f"both commits run with the installed packages, although these files differ: {names}{more}"
     for name in _installed_copies(sides.root, program) if in_own_env else ():
         yield f"both commits import the installed copy of {name}. With `pip install --editable`, each imports its own"
 
@@ -67,7 +66,7 @@ def _installed_copies(root: Path, program: Path) -> Iterator[str]:
     folders = [program.parent, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
     for distribution in metadata.distributions():
         source = _source(distribution)
-        if source is None or not source.is_relative_to(root) or distribution.name.lower() == OWN:
+        if source is None or not source.is_relative_to(root) or (distribution.name or OWN).lower() == OWN:
             continue
         modules = {file.parts[0] for file in distribution.files or () if file.suffix == ".py"}
         if not all(any((folder / name).exists() for folder in folders) for name in modules):
