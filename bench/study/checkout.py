@@ -242,8 +242,7 @@ def at(root: Path, program: Path, commit: str, name: str, output: Path) -> Itera
     _remove_leftovers(root)
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as scratch:
         folder = Path(scratch).resolve() / name
-        with _worktree(root, folder, commit):
-            _link_untracked(root, folder, output.resolve())
+        with _worktree(root, folder, commit, output.resolve()):
             yield folder / file
 
 
@@ -265,13 +264,14 @@ def _remove_leftovers(root: Path) -> None:
 
 
 @contextmanager
-def _worktree(root: Path, folder: Path, commit: str, hint: str = "") -> Iterator[None]:
-    """Check out a commit, with the submodules that the current checkout has, and remove it at the end.
+def _worktree(root: Path, folder: Path, commit: str, output: Path, hint: str = "") -> Iterator[None]:
+    """Check out a commit, with the submodules and untracked files of the current checkout, and remove it at the end.
 
     Args:
         root: A checkout of the repository.
         folder: The new folder.
         commit: The commit.
+        output: The folder of results, which gets no link.
         hint: What to do if git cannot check it out.
 
     Raises:
@@ -285,7 +285,8 @@ def _worktree(root: Path, folder: Path, commit: str, hint: str = "") -> Iterator
             raise UsageError(f"git cannot check out {commit[:12]} in {root}: {said}", LFS if "lfs" in said else hint)
         with ExitStack() as stack:
             for path, own in _submodules(root, commit):
-                stack.enter_context(_worktree(root / path, folder / path, own, SUBMODULES))
+                stack.enter_context(_worktree(root / path, folder / path, own, output, SUBMODULES))
+            _link_untracked(root, folder, output)
             yield
     finally:
         with uninterrupted():

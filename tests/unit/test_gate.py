@@ -192,15 +192,18 @@ def test_a_commit_without_a_folder_gets_the_untracked_files_in_it(repository: Gi
 
 def test_a_commit_has_its_submodules(repository: GitRepository, tmp_path: Path) -> None:
     library = GitRepository(tmp_path / "library")
-    library.commit({"parts.py": "NUMBER = 1\n"})
+    library.commit({"parts.py": "NUMBER = 1\n", ".gitignore": "*.csv\n"})
     allowed = ("-c", "protocol.file.allow=always")
     repository.git(*allowed, "submodule", "--quiet", "add", str(library.folder), "libs/parts")
     repository.commit({})
     library.commit({"parts.py": "NUMBER = 2\n"})
     repository.git(*allowed, "submodule", "--quiet", "update", "--remote")
     repository.commit({})
+    (repository.folder / "libs" / "parts" / "rows.csv").write_text("1,2\n")
     with checkout.at(repository.folder, Path("sub/train.py"), "HEAD~1", "base", tmp_path / "results") as program:
-        assert (program.parent.parent / "libs" / "parts" / "parts.py").read_text() == "NUMBER = 1\n"
+        parts = program.parent.parent / "libs" / "parts"
+        assert (parts / "parts.py").read_text() == "NUMBER = 1\n"
+        assert (parts / "rows.csv").read_text() == "1,2\n"
     assert "\n" not in repository.git("worktree", "list")
     assert "\n" not in repository.git("-C", "libs/parts", "worktree", "list")
 
