@@ -44,7 +44,7 @@ OWN_INDEX = {
 
 NO_NETWORK = re.compile(
     r"error sending request|connection (refused|reset|closed)|dns error|network is unreachable|operation timed out"
-    r"|HTTP status server error|no space left on device",
+    r"|network timeout|HTTP status (server error|client error \(429)|no space left on device",
     re.IGNORECASE,
 )
 """What uv says if the network or this machine fails, and not what was asked for. No name of a package contains it."""

@@ -178,7 +178,7 @@ def _raced(chain: Chain, name: str, against: str, measure: Callable[[], Sequence
     """Race, and return what the race showed. What does not run is skipped."""
     try:
         results = measure()
-    except OutputError:  # of the command, not of one version
+    except (OutputError, uv.Unreachable):  # of the command, not of one version
         raise
     except UsageError as error:
         if isinstance(error, NotApplicable) and (against, name) == (chain.names[0], chain.names[-1]):

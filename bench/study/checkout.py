@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,55 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import UsageError
-from bench.machine.urls import without_user
+from bench.machine import git
 from bench.signals import uninterrupted
 
 UNSHALLOW = "Fetch the history: git fetch --unshallow. In actions/checkout, set fetch-depth: 0."
 
-SUBMODULES = "If a submodule lacks the commit, fetch it: git submodule update --init --recursive"
+SUBMODULES = "If the submodule lacks the commit, fetch it: git fetch --recurse-submodules"
 
 LFS = "Fetch the files of Git LFS: git lfs fetch --all"
 
 PREFIX = "devbench-checkout-"
 """Start of the names of the folders that hold worktrees. The id of the process follows."""
-
-
-OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
-"""Variables that git sets for a hook. They would let git write to the user's index while it checks out a commit."""
-
-CONFIGURATION = ("-c", "core.quotePath=false", "-c", f"core.hooksPath={os.devnull}")
-"""Options of git: names in messages as they are, and no hooks of the user."""
-
-
-def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder.
-
-    Raises:
-        UsageError: git is not installed.
-    """
-    try:
-        return subprocess.run(
-            ["git", "-C", str(folder), *CONFIGURATION, *arguments],
-            env={name: value for name, value in os.environ.items() if name not in OF_A_HOOK},
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            check=False,
-        )
-    except OSError:
-        raise UsageError(
-            "git is not installed", "Install it, or compare two folders with `devbench run --compare`."
-        ) from None
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git prints. None if it failed."""
-    done = _run(folder, *arguments)
-    return done.stdout.removesuffix("\n") if done.returncode == 0 else None
-
-
-def _last_line(text: str) -> str:
-    return without_user((text.strip().splitlines() or ["git failed without a message"])[-1])
 
 
 def root_of(program: Path) -> Path:
@@ -72,9 +33,9 @@ def root_of(program: Path) -> Path:
     """
     if not program.is_file():
         raise UsageError(f"no file at {program}", "Check the path of the program.")
-    done = _run(program.parent, "rev-parse", "--show-toplevel")
+    done = git.run(program.parent, "rev-parse", "--show-toplevel")
     if done.returncode:
-        said = _last_line(done.stderr)
+        said = git.last_line(done.stderr)
         raise UsageError(
             f"{program} is not in a git repository: {said}", "Run the command in a clone of the repository."
         )
@@ -90,7 +51,7 @@ def commit_of(root: Path, reference: str) -> str:
     Raises:
         UsageError: there is none in this clone.
     """
-    commit = _git(root, "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
+    commit = git.output(root, "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
     if commit is None and is_shallow(root):
         raise UsageError(f"this shallow clone has no commit {reference}", UNSHALLOW)
     if commit is None:
@@ -104,7 +65,7 @@ def branch_point(root: Path, base: str, head: str) -> str:
     It is the base itself if the head contains all of it, if the base contains the head, or if this clone lacks the
     commit.
     """
-    found = _git(root, "merge-base", base, head)
+    found = git.output(root, "merge-base", base, head)
     return base if found in (None, head) else found
 
 
@@ -144,17 +105,24 @@ def sides(program: Path, base: str) -> Sides:
 
 def contains(root: Path, commit: str, other: str) -> bool:
     """Return whether a commit is another one or comes after it."""
-    return _git(root, "merge-base", "--is-ancestor", other, commit) is not None
+    return git.output(root, "merge-base", "--is-ancestor", other, commit) is not None
+
+
+def branch_points(root: Path, base: str, head: str) -> list[str]:
+    """Return all commits at which a head may have branched off a base. Several if the two were merged crosswise."""
+    return (git.output(root, "merge-base", "--all", base, head) or "").split()
 
 
 def changed_files(root: Path, base: str, head: str) -> list[str]:
     """Return the paths of the files that differ between two commits, relative to the root."""
-    return list(filter(None, (_git(root, "diff", "--name-only", "--no-renames", "-z", base, head) or "").split("\0")))
+    return list(
+        filter(None, (git.output(root, "diff", "--name-only", "--no-renames", "-z", base, head) or "").split("\0"))
+    )
 
 
 def is_shallow(root: Path) -> bool:
     """Return whether a clone lacks a part of the history."""
-    return _git(root, "rev-parse", "--is-shallow-repository") == "true"
+    return git.output(root, "rev-parse", "--is-shallow-repository") == "true"
 
 
 def require_clean(root: Path) -> None:
@@ -163,9 +131,9 @@ def require_clean(root: Path) -> None:
     Raises:
         UsageError: there are uncommitted changes.
     """
-    done = _run(root, "status", "--porcelain", "--untracked-files=no")
+    done = git.run(root, "status", "--porcelain", "--untracked-files=no")
     if done.returncode:
-        raise UsageError(f"git status failed: {_last_line(done.stderr)}")
+        raise UsageError(f"git status failed: {git.last_line(done.stderr)}")
     changed = done.stdout.splitlines()
     if changed:
         count = f"{len(changed)} file{'s' * (len(changed) > 1)}"
@@ -200,7 +168,7 @@ def commits(root: Path, good: str, bad: str) -> list[str]:
     if not contains(root, last, first) or first == last:
         hint = UNSHALLOW if is_shallow(root) else "Name the older commit with --good."
         raise UsageError(f"{good} is not an ancestor of {bad}", hint)
-    listed = _git(root, "rev-list", "--ancestry-path", "--parents", f"{first}..{last}") or ""
+    listed = git.output(root, "rev-list", "--ancestry-path", "--parents", f"{first}..{last}") or ""
     parents = {commit: others for commit, *others in map(str.split, listed.splitlines())}
     path = [last]
     while path[-1] != first:
@@ -230,15 +198,14 @@ def at(root: Path, program: Path, commit: str, name: str, output: Path) -> Itera
         UsageError: The commit has no such file.
     """
     file = program.parent.resolve().relative_to(root) / program.name
-    if _git(root, "cat-file", "-e", f"{commit}:{file.as_posix()}") is None:
+    if git.output(root, "cat-file", "-e", f"{commit}:{file.as_posix()}") is None:
         raise UsageError(
             f"{file.as_posix()} does not exist in commit {commit[:12]}", "Choose a commit that has the program."
         )
     _remove_leftovers(root)
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as scratch:
         folder = Path(scratch).resolve() / name
-        with _worktree(root, folder, commit):
-            _link_untracked(root, folder, output.resolve())
+        with _worktree(root, folder, commit, output.resolve()):
             yield folder / file
 
 
@@ -246,7 +213,7 @@ def _remove_leftovers(root: Path) -> None:
     """Remove the worktrees of processes that were killed. The name of their folder has the id of the process."""
     import psutil
 
-    listed = (_git(root, "worktree", "list", "--porcelain") or "").splitlines()
+    listed = (git.output(root, "worktree", "list", "--porcelain") or "").splitlines()
     for worktree in (Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")):
         scratch = worktree.parent
         owner = scratch.name.removeprefix(PREFIX).partition("-")[0]
@@ -254,37 +221,44 @@ def _remove_leftovers(root: Path) -> None:
             continue
         if not psutil.pid_exists(int(owner)):
             for path, _ in _submodules(root, "HEAD"):
-                _git(root / path, "worktree", "remove", "--force", str(worktree / path))
-            _git(root, "worktree", "remove", "--force", str(worktree))
+                git.output(root / path, "worktree", "remove", "--force", str(worktree / path))
+            git.output(root, "worktree", "remove", "--force", str(worktree))
             shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager
-def _worktree(root: Path, folder: Path, commit: str) -> Iterator[None]:
-    """Check out a commit, with the submodules that the current checkout has, and remove it at the end.
+def _worktree(root: Path, folder: Path, commit: str, output: Path, hint: str = "") -> Iterator[None]:
+    """Check out a commit, with the submodules and untracked files of the current checkout, and remove it at the end.
+
+    Args:
+        root: A checkout of the repository.
+        folder: The new folder.
+        commit: The commit.
+        output: The folder of results, which gets no link.
+        hint: What to do if git cannot check it out.
 
     Raises:
         UsageError: git cannot check it out.
     """
     try:
         with uninterrupted():
-            done = _run(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
+            done = git.run(root, "worktree", "add", "--detach", "--quiet", str(folder), commit)
         if done.returncode:
-            said = _last_line(done.stderr)
-            hint = LFS if "lfs" in said else SUBMODULES
-            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {said}", hint)
+            said = git.last_line(done.stderr)
+            raise UsageError(f"git cannot check out {commit[:12]} in {root}: {said}", LFS if "lfs" in said else hint)
         with ExitStack() as stack:
             for path, own in _submodules(root, commit):
-                stack.enter_context(_worktree(root / path, folder / path, own))
+                stack.enter_context(_worktree(root / path, folder / path, own, output, SUBMODULES))
+            _link_untracked(root, folder, output)
             yield
     finally:
         with uninterrupted():
-            _git(root, "worktree", "remove", "--force", str(folder))
+            git.output(root, "worktree", "remove", "--force", str(folder))
 
 
 def _submodules(root: Path, commit: str) -> Iterator[tuple[str, str]]:
     """Yield the path and the commit of each submodule of a commit that the current checkout has."""
-    for entry in filter(None, (_git(root, "ls-tree", "-r", "-z", commit) or "").split("\0")):
+    for entry in filter(None, (git.output(root, "ls-tree", "-r", "-z", commit) or "").split("\0")):
         fields, _, path = entry.partition("\t")
         mode, _, own = fields.split(" ")
         if mode == "160000" and (root / path / ".git").exists():
@@ -293,7 +267,7 @@ def _submodules(root: Path, commit: str) -> Iterator[tuple[str, str]]:
 
 def _link_untracked(root: Path, worktree: Path, output: Path) -> None:
     """Link untracked files that the worktree lacks, except `__pycache__` and the folder of results."""
-    listed = _git(root, "ls-files", "--others", "--directory", "--no-empty-directory", "-z") or ""
+    listed = git.output(root, "ls-files", "--others", "--directory", "--no-empty-directory", "-z") or ""
     for name in filter(None, listed.split("\0")):
         path = Path(name)
         if "__pycache__" not in path.parts:

@@ -35,7 +35,7 @@ def gate(
         sides = checkout.sides(program, base)
     checkout.require_clean(sides.root)
     if recorder is not None:
-        for note in gate_notes.notes(sides, base, program):
+        for note in gate_notes.notes(sides, base, program, in_own_env=not settings.env):
             recorder.tell(f"note: {note}")
     title = f"gate {title_of([program], raced)}"
     with recorded(raced, title, recorder) as record, ExitStack() as stack:

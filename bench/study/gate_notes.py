@@ -26,16 +26,21 @@ MOST_NAMED = 3
 OWN = "devbench-tf"
 
 
-def notes(sides: Sides, base: str, program: Path) -> Iterator[str]:
+def notes(sides: Sides, base: str, program: Path, in_own_env: bool = True) -> Iterator[str]:
     """Yield the notes on a gate.
 
     Args:
         sides: The commits.
         base: The base as the user named it.
         program: The program.
+        in_own_env: Whether the program runs in devbench's own Python environment.
     """
     if sides.base != sides.tip:
         yield f"the base is {sides.base[:12]}, where the current commit branched off {base}"
+        points = checkout.branch_points(sides.root, sides.tip, sides.head)
+        others = " or ".join(point[:12] for point in points if point != sides.base)
+        if others:
+            yield f"the base could also be {others}, because the branches were merged crosswise"
     elif sides.base == sides.head:
         yield f"{base} is the current commit, so the gate races this commit against itself"
     elif checkout.contains(sides.root, sides.tip, sides.head):
@@ -46,19 +51,22 @@ def notes(sides: Sides, base: str, program: Path) -> Iterator[str]:
         yield f"the base is {base} itself, with all of its commits. {where}"
     changed = [name for name in checkout.changed_files(sides.root, sides.base, sides.head) if PACKAGES.search(name)]
     if changed:
-        others = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
         names = ", ".join(changed[:MOST_NAMED])
-        yield f"both commits run with the installed packages, although these files differ: {names}{others}"
-    for name in _installed_copies(sides.root, program):
-        yield f"both commits import the installed copy of {name}. To use that of each commit: pip install --editable"
+        yield f"both commits run with the installed packages, although these files differ: {names}{more}"
+    for name in _installed_copies(sides.root, program) if in_own_env else ():
+        yield f"both commits import the installed copy of {name}. With `pip install --editable`, each imports its own"
 
 
 def _installed_copies(root: Path, program: Path) -> Iterator[str]:
-    """Yield the names of packages that were installed from a checkout, are no links to it, and hide its modules."""
+    """Yield the names of packages that were copied from a checkout, and that the program imports instead of it.
+
+    The folder of the program and `PYTHONPATH` come first.
+    """
     folders = [program.parent, *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))]
     for distribution in metadata.distributions():
         source = _source(distribution)
-        if source is None or not source.is_relative_to(root) or distribution.name.lower() == OWN:
+        if source is None or not source.is_relative_to(root) or (distribution.name or OWN).lower() == OWN:
             continue
         modules = {file.parts[0] for file in distribution.files or () if file.suffix == ".py"}
         if not all(any((folder / name).exists() for folder in folders) for name in modules):

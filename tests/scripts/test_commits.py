@@ -43,6 +43,37 @@ def test_a_gate_fails_for_a_slower_head_and_writes_the_table_and_its_cause(repos
     assert "\n" not in repository.git("worktree", "list")
 
 
+WORKLOAD = """
+import time
+from pathlib import Path
+import tensorflow as tf
+from pydantic import BaseModel
+
+class Params(BaseModel):
+    factor: float = 1.0
+
+CASES = {"short": {"factor": 1.0}, "long": {"factor": 2.0}}
+
+def as_written(p):
+    seconds = p.factor * float(Path("seconds.txt").read_text())
+    weights = tf.Variable([1.0, 2.0])
+    while True:
+        weights.assign(weights * 0.5)
+        time.sleep(seconds)
+        yield weights.value()
+"""
+
+
+def test_a_gate_compares_each_case_of_a_workload(repository: GitRepository) -> None:
+    repository.commit({"wide.py": WORKLOAD, "seconds.txt": "0.01"})
+    repository.commit({"wide.py": f"{WORKLOAD}# changed\n", "seconds.txt": "0.03"})
+    options = ("--base", "HEAD~1", "--summary", "results/summary.md", *BRIEF)
+    run = run_devbench(repository.folder, "gate", "wide.py", *options)
+    assert run.code == 5, run.text()
+    for case in ("short", "long"):
+        assert f"slower: wide/{case} of head on cpu, as-written takes" in run.text()
+
+
 def test_a_gate_says_which_side_does_not_run(repository: GitRepository) -> None:
     repository.commit({"cost.py": BROKEN})
     repository.commit({"cost.py": FAST})

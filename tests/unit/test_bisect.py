@@ -173,6 +173,13 @@ def test_a_search_of_versions_ends_if_the_network_fails(monkeypatch: pytest.Monk
         versions.race("it==2", "it==1")
     assert versions.race("it==2", "it==1").reason == "it has no wheel"
 
+    def measure(programs: object, settings: RunSettings) -> list[Result]:
+        raise uv.Unreachable("pydantic cannot be installed")
+
+    monkeypatch.setattr("bench.study.made_envs.environment", Path)
+    with pytest.raises(uv.Unreachable):
+        bisect_chains.Versions(["it==1", "it==2"], "train.py", RunSettings(), measure).race("it==2", "it==1")
+
 
 def test_a_commit_that_does_not_support_the_settings_is_skipped(tmp_path: Path) -> None:
     repository = GitRepository(tmp_path / "project")
