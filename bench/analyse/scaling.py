@@ -139,7 +139,7 @@ def _size(levels: _Levels, count: int) -> Size:
         size.refused = failure.message
         return size
     if failure is not None:
-        size.failure, size.hint = failure.brief, failure.hint
+        size.failure, size.hint = failure.brief, failure.advice
     if failure is not None or result.summary.step_seconds is None:  # it failed, or the study ended earlier
         return size
     size.step_seconds, size.examples_per_second = result.summary.step_seconds, _rate(result)

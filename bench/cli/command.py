@@ -151,9 +151,11 @@ def describe(error: DevbenchError) -> dict[str, Any]:
 
 def complain(error: DevbenchError) -> None:
     """Write an error and its hint to stderr."""
+    from bench.render.text import plain
+
     announce(f"error: {error.message}")
-    for line in error.hint.splitlines():
-        announce(f"  {line}")
+    for line in error.hint.splitlines():  # it may quote what a program wrote
+        announce(f"  {plain(line)}")
 
 
 def say(text: str) -> None:

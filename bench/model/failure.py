@@ -65,6 +65,11 @@ class Failure(Record):
     last_lines: list[str] = Field(default_factory=list, description="the end of its stderr")
 
     @property
+    def advice(self) -> str:
+        """The hint, and below it the end of the stderr, to which many hints refer."""
+        return "\n".join(filter(None, [self.hint, *self.last_lines]))
+
+    @property
     def brief(self) -> str:
         """One line of the message: the first, or if that is a heading, the line that names the error."""
         lines = [line.strip() for line in self.message.splitlines() if line.strip()] or [""]

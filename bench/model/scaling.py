@@ -56,7 +56,7 @@ class Size(Record):
     )
     refused: str | None = Field(None, description="why its figures do not count: its losses differ")
     failure: str | None = Field(None, description="why it failed")
-    hint: str = Field("", description="what to do about that")
+    hint: str = Field("", description="what to do about that, and the end of the stderr")
 
 
 class ScalingStudy(Record):

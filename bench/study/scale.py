@@ -143,9 +143,9 @@ class ScaleStudy:
         first = self.results[0]
         gone = [r.failure for r in self.results if r.failure and of_cluster(r.failure)]
         if gone and self.cluster.hosts and not has_measurements(first):
-            raise RunFailed(gone[0].message, gone[0].hint)
+            raise RunFailed(gone[0].message, gone[0].advice)
         if first.failure is not None:
-            raise RunFailed(f"cannot measure {first.spec.label}: {first.failure.message}", first.failure.hint)
+            raise RunFailed(f"cannot measure {first.spec.label}: {first.failure.message}", first.failure.advice)
         return scaling_of(self.results, self.settings.threshold)
 
     def _levels(self) -> list[Planned]:
@@ -233,7 +233,7 @@ class ScaleStudy:
         session.run()
         (result,) = session.results
         if result.failure is not None:
-            raise RunFailed(f"cannot measure {program.spec.label}: {result.failure.message}", result.failure.hint)
+            raise RunFailed(f"cannot measure {program.spec.label}: {result.failure.message}", result.failure.advice)
         return result
 
     def _check_batch(self, program: Planned) -> None:

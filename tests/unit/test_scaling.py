@@ -160,9 +160,11 @@ def test_a_level_that_failed_leaves_the_speed_up_without_parts() -> None:
 
 def test_a_size_that_failed_says_why_and_what_to_do() -> None:
     results = known()
-    results[2].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL", hint="Read its log.")
+    results[2].failure = Failure(
+        kind="error", message="worker 1: ValueError: x", hint="Its last lines are below.", last_lines=["ValueError: x"]
+    )
     size = scaling_of(results, 0.02).sizes[1]
-    assert (size.failure, size.hint) == ("worker 1 was killed by SIGKILL", "Read its log.")
+    assert (size.failure, size.hint) == ("worker 1: ValueError: x", "Its last lines are below.\nValueError: x")
 
 
 def test_a_size_that_was_not_measured_before_the_study_ended_did_not_fail() -> None:

@@ -473,7 +473,7 @@ def test_a_program_without_known_epochs_has_no_epoch_ends(monkeypatch: pytest.Mo
 
 
 def test_every_step_is_announced_before_it_is_issued_and_a_block_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    orders = [Go(lead=2), Go(steps=5, blocks=3, lead=2), Latency(steps=4, seconds=60.0), Go(steps=7)]
+    orders: list[Order] = [Go(lead=2), Go(steps=5, blocks=3, lead=2), Latency(steps=4, seconds=60.0), Go(steps=7)]
     bench = Bench(monkeypatch, *orders)
     announced = [LOSSES]  # other workers run the first steps unasked
     bench.timed_loop.announce = announced.append
