@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bench import backends, registry
 from bench.backends import _probe
 from bench.errors import DevbenchError, SettingsError, UnknownName, WorkloadError
-from bench.machine import uv
+from bench.machine import pip, uv
 from bench.registry.params import params_type, parse_params
 
 pytestmark = pytest.mark.once
@@ -321,9 +321,11 @@ def test_a_limit_of_processes_is_an_error_with_its_reason(tmp_path: Path, monkey
         registry.inspect_file(write(tmp_path, "def step(): ...\n"))
     with pytest.raises(_probe.QueryFailed, match="the query cannot start: Resource temporarily"):
         _probe.query_libraries("libcuda.so.1", timeout=1.0)
-    uv.pip_index.cache_clear()
-    assert uv.pip_index() == {}
-    uv.pip_index.cache_clear()
+    for function in (uv.index, pip.command):
+        function.cache_clear()
+    assert uv.index() == ({}, ())
+    for function in (uv.index, pip.command):
+        function.cache_clear()
 
 
 def test_a_missing_file_or_a_folder_is_an_error(tmp_path: Path) -> None:

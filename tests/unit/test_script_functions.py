@@ -23,6 +23,9 @@ class Sink:
     def __init__(self) -> None:
         self.steps: list[tuple[str, int]] = []
 
+    def starting(self, what: str) -> None:
+        """Do nothing."""
+
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
         self.steps.append((call.kind, steps))
 

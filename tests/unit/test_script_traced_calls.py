@@ -30,8 +30,9 @@ class Script:
             in_block=True, seconds_run=0.0, steps_run=0, trace_seconds=lambda: self.tracing.seconds
         )
         monkeypatch.setattr(traced_calls, "time", SimpleNamespace(perf_counter=lambda: self.now))
-        tf = SimpleNamespace(function=lambda python: function)
-        self.traced_calls = TracedCalls(tf, self.running, self.tracing, self.loop)
+        tf: Any = SimpleNamespace(function=lambda python: function)
+        stand_ins: list[Any] = [self.tracing, self.loop]
+        self.traced_calls = TracedCalls(tf, self.running, *stand_ins)
         self.traced_calls.step(1, counts=False)
 
     def _function(self) -> Any:
