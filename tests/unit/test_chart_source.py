@@ -148,10 +148,17 @@ def test_a_setting_that_devbench_scale_refuses_is_refused_for_a_pool_with_worker
     from bench.errors import SettingsError
     from bench.study.scale import check_settings
 
-    values = {"env": {"a": "/a"}, "vary": {"xla": "on,off"}, "full": True, "compare": True, "profile": "a"}
+    values: dict[str, Any] = {
+        "env": {"a": "/a"},
+        "vary": {"xla": "on,off"},
+        "full": True,
+        "compare": True,
+        "profile": "a",
+    }
     refused = set()
     for name in RunSettings.model_fields.keys() - {"backend"}:
-        changed = RunSettings.model_construct(**{name: values.get(name, ("cache",))})
+        set_value: dict[str, Any] = {name: values.get(name, ("cache",))}
+        changed = RunSettings.model_construct(**set_value)
         try:
             check_settings(changed)
         except SettingsError:
