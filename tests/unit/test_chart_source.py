@@ -157,7 +157,8 @@ def test_a_setting_that_devbench_scale_refuses_is_refused_for_a_pool_with_worker
     }
     refused = set()
     for name in RunSettings.model_fields.keys() - {"backend"}:
-        changed = RunSettings.model_construct(**{name: values.get(name, ("cache",))})
+        set_value: dict[str, Any] = {name: values.get(name, ("cache",))}
+        changed = RunSettings.model_construct(**set_value)
         try:
             check_settings(changed)
         except SettingsError:
