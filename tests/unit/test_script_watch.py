@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,7 @@ from bench.model.recognition import StepSource
 from bench.worker.script import watch
 from bench.worker.script.calls import ScriptCall, Updated
 from bench.worker.script.watch import Watch
+from bench.worker.synchronize import Synchronizer
 
 pytestmark = pytest.mark.once
 
@@ -41,3 +44,23 @@ def test_models_in_turn_are_waited_for_only_at_first(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(watch, "MOST_MODELS", 3)
     models = [SimpleNamespace(), SimpleNamespace()] * 10
     assert len(waited_for(models, synchronous=False)) == 3
+
+
+class Variable:
+    """A variable that a weak reference can follow."""
+
+
+def test_the_variables_of_a_model_are_let_go_when_the_next_one_is_waited_for() -> None:
+    tf: Any = SimpleNamespace(
+        function=lambda total, jit_compile: SimpleNamespace(total=total, get_concrete_function=lambda: None),
+        device=lambda name: contextlib.nullcontext(),
+    )
+    synchronizer = Synchronizer(tf, "/GPU:0")
+    models = [Updated([Variable()]), Updated([Variable()])]
+    first = weakref.ref(models[0].trainable_variables[0])
+    synchronizer.observe(models[0])
+    synchronizer.observe(models.pop(0))
+    assert first() is not None
+    synchronizer.observe(models[0])
+    assert first() is None
+    assert synchronizer.model is models[0]
