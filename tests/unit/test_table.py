@@ -298,11 +298,12 @@ def test_each_field_has_its_own_key_and_metric() -> None:
     assert len(set(gauges)) == len(gauges)
 
 
-@pytest.mark.parametrize("high", [math.inf, 1e80, 4000.0])
+@pytest.mark.parametrize("high", [math.inf, 1e80, 4000.0, 40.0])
 def test_a_factor_with_an_extremely_wide_interval_has_no_bounds(high: float) -> None:
     interval = Interval(value=3.0, low=9.0 / high, high=high, n=2)
     assert numbers.times(interval) == "3.00 times [too wide to tell]"
     assert numbers.factor(interval) == "3.00 [too wide to tell]"
+    assert numbers.rate(interval, "examples/s") == "3.00 examples/s [too wide to tell]"
 
 
 @pytest.mark.parametrize(
