@@ -12,7 +12,7 @@ from bench.analyse.explain.units import all_steps, time_text
 from bench.analyse.samples import mean_step, median_step, merged_facts, usable_samples
 from bench.model.causes import FILLING, PARTIAL_BATCH, SLOW_INPUT
 from bench.model.explanation import Finding, Part
-from bench.model.facts import GENERATOR, PY_DATASET, SEQUENTIAL_MAP, Facts, PipelineStage
+from bench.model.facts import CACHE, GENERATOR, PY_DATASET, SEQUENTIAL_MAP, Facts, PipelineStage
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 from bench.model.words import count
@@ -32,9 +32,6 @@ SHORTEST_WAIT = 0.001
 
 BUFFER = "prefetch"
 """A stage that does no work of its own. On a busy machine, it may seem slow."""
-
-CACHE = "cache"
-"""A stage that keeps what it has delivered, so that later epochs do not prepare it again."""
 
 FILLED = 0.5
 """A cache holds all batches if it delivers one in less than this share of the time of the stages before it."""
