@@ -107,6 +107,7 @@ EXPECTED = {
     "loop_minimize": Expected("updates", "optimizer.minimize(", 70),
     "evaluate_on_batch": Expected("evaluate", "model.test_on_batch(", 40),
     "serve": Expected("model", "model(rows)", 60),
+    "session_growing": Expected("session-training", "session.run([train", 55),
     "train_on_batch_folds": Expected("train-on-batch", "train_on_batch(", 90),
     "loop_flag": Expected("updates", "training=training)", 80),
     "session_monitored": Expected("session-training", "session.run([train, loss])", 45),
