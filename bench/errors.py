@@ -85,7 +85,7 @@ class DataError(UsageError):
 
 
 class OutputError(UsageError):
-    """The output folder cannot be written."""
+    """A folder cannot be written, such as the one for results."""
 
 
 class DeviceAbsent(DevbenchError):

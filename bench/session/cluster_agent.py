@@ -144,33 +144,37 @@ def _run(
     failed: threading.Event,
 ) -> None:
     """Run a worker's process, and report how it ended if it failed."""
-    with connection, tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True) as scratch:
-        folder = Path(scratch)
+    with connection:
         try:
-            own = localize(start, folder)
+            with tempfile.TemporaryDirectory(prefix="devbench-", ignore_cleanup_errors=True) as scratch:
+                code, lines = _ended(connection, localize(start, Path(scratch)), Path(scratch))
         except (DevbenchError, OSError) as error:
             failed.set()
             message, hint = str(error), getattr(error, "hint", "")
             tell(f"error: {message}")
             _report(connection, Failure(kind="rendezvous", message=message, hint=hint))
             return
-        file = folder / "begin.json"
-        file.write_text(json.dumps(Begin(start=own).model_dump(mode="json")), encoding="utf-8")
-        with (folder / "stderr").open("w+b") as errors:
-            process = subprocess.Popen(
-                [*system.python("bench.worker.peer"), str(file)],
-                stdin=connection.fileno(),
-                stdout=connection.fileno(),
-                stderr=errors,
-                env=environment(variables_of(own.spec)),
-            )
-            code = process.wait()
-            if code:
-                failed.set()
-                errors.seek(0)
-                lines = last_lines(errors.read().decode(errors="replace"))
-                tell("\n".join([f"the process of this worker {ending(code)}", *lines]))
-                _report(connection, lost(f"its process {ending(code)}").model_copy(update={"last_lines": lines}))
+        if code:
+            failed.set()
+            tell("\n".join([f"the process of this worker {ending(code)}", *lines]))
+            _report(connection, lost(f"its process {ending(code)}").model_copy(update={"last_lines": lines}))
+
+
+def _ended(connection: socket.socket, start: Start, folder: Path) -> tuple[int, list[str]]:
+    """Run a worker's process in a folder. Return its exit code and the last lines of its output."""
+    file = folder / "begin.json"
+    file.write_text(json.dumps(Begin(start=start).model_dump(mode="json")), encoding="utf-8")
+    with (folder / "stderr").open("w+b") as errors:
+        process = subprocess.Popen(
+            [*system.python("bench.worker.peer"), str(file)],
+            stdin=connection.fileno(),
+            stdout=connection.fileno(),
+            stderr=errors,
+            env=environment(variables_of(start.spec)),
+        )
+        code = process.wait()
+        errors.seek(0)
+        return code, last_lines(errors.read().decode(errors="replace")) if code else []
 
 
 def _report(connection: socket.socket, failure: Failure) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bench.backends import capabilities
-from bench.errors import DISK_FULL, DevbenchError, OutputError
+from bench.errors import DISK_FULL, DevbenchError
 from bench.machine import environment, gpu
 from bench.machine.limits import thread_count
 from bench.model.failure import Failure
@@ -56,8 +56,7 @@ def _system_errors() -> Iterator[None]:
     """Say why the system refuses to start a worker.
 
     Raises:
-        OutputError: The disk with the temporary files is full.
-        DevbenchError: There is another reason, such as a limit of processes.
+        DevbenchError: The disk with the temporary files is full, a limit of processes is reached, and so on.
     """
     try:
         yield
@@ -65,11 +64,11 @@ def _system_errors() -> Iterator[None]:
         reason = error.strerror or str(error)
         if error.errno in DISK_FULL:
             hint = "Free some space, or set TMPDIR to another folder."
-            raise OutputError(f"cannot write temporary files: {reason}", hint) from error
+            raise DevbenchError(f"cannot write temporary files: {reason}", hint) from error
         hint = ""
         if error.errno in (errno.EAGAIN, errno.ENOMEM):
             hint = "Raise the limit of processes (`ulimit -u`, or --pids-limit of a container), or free memory."
-        raise DevbenchError(f"cannot start a worker: {reason}", hint) from error
+        raise DevbenchError(f"cannot start a worker: {error if error.filename else reason}", hint) from error
 
 
 class Launcher:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from bench.analyse.projection import add_full_training
 from bench.analyse.warnings import add_warning
+from bench.errors import DevbenchError, OutputError
+from bench.model.failure import Failure
 from bench.model.result import Result
 from bench.session.launch import Launcher
 from bench.session.worker_process import WorkerEnded
@@ -21,7 +23,14 @@ def train(launcher: Launcher, result: Result) -> None:
 
     If that fails, the result fails, and keeps what its trials measured.
     """
-    worker = launcher.start(result, full=True)
+    try:
+        worker = launcher.start(result, full=True)
+    except OutputError:  # there is no place for results
+        raise
+    except DevbenchError as error:
+        message = f"the whole training (--full) failed: {error.message}"
+        result.failure = Failure(kind="error", message=message, hint=error.hint)
+        return
     try:
         worker.train()
     except WorkerEnded as ended:
@@ -43,7 +52,13 @@ def profile(launcher: Launcher, result: Result, folder: Path) -> None:
     steps = max(FEWEST_STEPS, min(MOST_STEPS, round(TRACED_SECONDS / step.value)))
     spec = result.spec
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{spec.title}-{spec.backend}-{spec.loop}").strip(".-")
-    worker = launcher.start(result)
+    try:
+        worker = launcher.start(result)
+    except OutputError:  # there is no place for results
+        raise
+    except DevbenchError as error:
+        add_warning(result, "profile", f"no profile: {error.message}", error.hint)
+        return
     try:
         worker.set_up()
         worker.warm_up()

@@ -104,9 +104,9 @@ class Session:
         try:
             self._scouted = recognize(self.launcher, self.results, self.design.inspect)
             self._progress.begin()  # the time limit is for the trials
-            if self.design.deadline is not None and self.design.purpose == "run":
+            if self.design.deadline is not None and self.design.purpose in ("run", "scale"):
                 left = max(1.0, self.design.deadline - time.monotonic())
-                self.settings = stopping.with_time_limit(self.settings, min(left, self.settings.max_time))
+                self.settings = self.settings.model_copy(update={"max_time": min(left, self.settings.max_time)})
             reason = self._run_trials() if self._working() else "failed"
             self._trials_seconds = self._progress.elapsed
             self._run_one_offs()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair
 from bench.config.settings import RunSettings
 from bench.errors import DevbenchError, Interrupted
+from bench.model.result import Result
 from bench.publish.recorder import Recorder
 from bench.session import stopping
 from bench.study import checkout, gate_notes
 from bench.study.checkout import Sides
 from bench.study.explain import explain
-from bench.study.recorded import recorded, title_of
+from bench.study.recorded import keeping, recorded, title_of
 from bench.study.run import run
 
 
@@ -36,9 +38,11 @@ def gate(
     checkout.require_clean(sides.root)
     if recorder is not None:
         for note in gate_notes.notes(sides, base, program, in_own_env=not settings.env):
-            recorder.tell(f"note: {note}")
+            recorder.tell(note)
     title = f"gate {title_of([program], raced)}"
-    with recorded(raced, title, recorder) as record, ExitStack() as stack:
+    results: Sequence[Result] = ()
+    outcome: Outcome | None = None
+    with recorded(raced, title, recorder) as record, keeping(lambda: (results, outcome)), ExitStack() as stack:
         files = [
             stack.enter_context(checkout.at(sides.root, program, commit, name, settings.output))
             for name, commit in (("base", sides.base), ("head", sides.head))
@@ -55,11 +59,13 @@ def gate(
                 "backend": (spec.backend,),
                 "case": (spec.case,) if spec.case else (),
                 "loop": (spec.loop,) if len(settings.loop) > 1 else settings.loop,
+                "env": {spec.env.name: settings.env[spec.env.name]} if spec.env else {},
             }
             try:
                 explain(str(files[1]), settings.model_copy(update=own), record)
             except Interrupted as error:
                 raise Interrupted(error.signum, results, outcome) from None
             except DevbenchError as error:
-                record.tell(f"note: the head is not explained: {error.message}")
+                record.tell(f"the head is not explained: {error.message}")
+    assert outcome is not None
     return outcome

@@ -194,7 +194,9 @@ def not_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("not_run")
 def test_a_gate_says_how_the_commits_belong_together(repository: GitRepository) -> None:
-    assert "note: HEAD is the current commit, so the gate races this" in refusal("sub/train.py", "--base", "HEAD")
+    message = refusal("sub/train.py", "--base", "HEAD")
+    assert "note: HEAD is the current commit, so the gate races this" in message
+    assert "note: note:" not in message
     repository.git("checkout", "--quiet", "--orphan", "other")
     repository.commit({})
     message = refusal("sub/train.py", "--base", "main")
@@ -306,11 +308,11 @@ def test_a_gate_that_explains_the_head_is_one_run_at_the_hub(
     @contextmanager
     def reporting(settings: RunSettings, title: str, *_: object) -> Iterator[SimpleNamespace]:
         reported.append(title)
-        yield SimpleNamespace(cut_short=None)
+        yield SimpleNamespace(signum=None, cut_short=None)
 
     def run(files: object, settings: RunSettings, recorder: Recorder, deadline: float) -> SimpleNamespace:
         with recorder.reporting("run"):
-            spec = SimpleNamespace(file="", backend="cpu", case=None, loop="as-written")
+            spec = SimpleNamespace(file="", backend="cpu", case=None, loop="as-written", env=None)
             return SimpleNamespace(results=[SimpleNamespace(id="head", spec=spec)])
 
     def explain(program: str, settings: RunSettings, recorder: Recorder) -> None:

@@ -52,7 +52,7 @@ def test_a_worker_that_cannot_start_fails_the_results_and_keeps_their_earlier_tr
 
 
 def test_a_full_disk_ends_the_run_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fail_in_the_second_trial(monkeypatch, OutputError("cannot write temporary files: No space left on device"))
+    fail_in_the_second_trial(monkeypatch, OutputError("cannot write the results: No space left on device"))
     with pytest.raises(OutputError, match="No space left on device"):
         api.run(["tabular"], settings_of(tmp_path))
     assert all(len(result.samples) == 1 for result in files.results(tmp_path))

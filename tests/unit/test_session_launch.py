@@ -15,7 +15,7 @@ import pytest
 from stand_in_nvml import Nvml
 from synthetic import measured
 
-from bench.errors import DevbenchError, OutputError
+from bench.errors import DevbenchError
 from bench.machine import system
 from bench.model.failure import Failure
 from bench.model.result import Result
@@ -120,15 +120,15 @@ def test_a_worker_that_fails_while_it_warms_up_leaves_the_others_together(monkey
 
 
 @pytest.mark.parametrize(
-    ("number", "kind", "message"),
+    ("number", "message"),
     [
-        (errno.EAGAIN, DevbenchError, "cannot start a worker: Resource temporarily unavailable"),
-        (errno.ENOSPC, OutputError, "cannot write temporary files: No space left on device"),
-        (errno.EDQUOT, OutputError, "cannot write temporary files: "),
+        (errno.EAGAIN, "cannot start a worker: Resource temporarily unavailable"),
+        (errno.ENOSPC, "cannot write temporary files: No space left on device"),
+        (errno.EDQUOT, "cannot write temporary files: "),
     ],
 )
 def test_a_worker_that_the_system_refuses_to_start_is_an_error_with_the_reason(
-    number: int, kind: type[DevbenchError], message: str, monkeypatch: pytest.MonkeyPatch
+    number: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
@@ -136,7 +136,6 @@ def test_a_worker_that_the_system_refuses_to_start_is_an_error_with_the_reason(
     monkeypatch.setattr(launch, "spawn_in", lambda env: refused)
     with pytest.raises(DevbenchError) as caught:
         real_launcher().start(measured("0", []))
-    assert type(caught.value) is kind
     assert caught.value.message.startswith(message)
     assert caught.value.hint
 
