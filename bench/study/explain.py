@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from bench import registry, whatif
 from bench.analyse.explain import shares
@@ -14,7 +15,7 @@ from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import has_known_work, roofline
 from bench.analyse.samples import usable_samples
 from bench.config.settings import RunSettings
-from bench.errors import DevbenchError, Interrupted, NotApplicable, RunFailed, SettingsError
+from bench.errors import DevbenchError, Interrupted, NotApplicable, OutputError, RunFailed, SettingsError
 from bench.model.explanation import CauseKind, Explanation
 from bench.model.plan import Planned
 from bench.model.result import Result
@@ -56,15 +57,10 @@ def explain(
     title = f"explain {title_of([workload], settings)}"
     study: ExplainStudy | None = None
 
-    def so_far() -> tuple[Sequence[Result], Explanation | None]:
+    def kept() -> tuple[Sequence[Result], Explanation | None]:
         return (study.results, study.explanation) if study is not None else ((), None)
 
-    with (
-        keeping(so_far),
-        recorded(settings, title, recorder) as record,
-        keeping(so_far),
-        WorkerServers() as servers,
-    ):
+    with recorded(settings, title, recorder) as record, keeping(kept), WorkerServers() as servers:
         study = ExplainStudy(workload, settings, record, servers)
         try:
             explanation = study.run(what_ifs)
@@ -153,21 +149,40 @@ class ExplainStudy:
                 self._add_interruption(self.explanation, with_what_ifs)
             raise
         explanation, measured = self._read_levels(program, first, results, missing)
+        what_ifs = partial(WhatIfStudy, self.sessions, explanation, program, resolved, measured, compiled)
+        self._complete(explanation, measured, what_ifs if with_what_ifs else None)
+        return explanation
+
+    def _complete(
+        self, explanation: Explanation, measured: Sequence[Result], what_ifs: Callable[[], WhatIfStudy] | None
+    ) -> None:
+        """Add the roofline and the what-ifs. What was measured before still counts if they fail.
+
+        Args:
+            explanation: What the ladder shows.
+            measured: The levels that were measured.
+            what_ifs: Makes the study of the what-ifs. None if none is to be tried.
+
+        Raises:
+            OutputError: There is no place for results.
+            Interrupted: A signal.
+        """
         try:
             self._add_roofline(explanation, measured[-1])
-            if with_what_ifs:
-                self._what_ifs = WhatIfStudy(self.sessions, explanation, program, resolved, measured, compiled)
+            if what_ifs is not None:
+                self._what_ifs = what_ifs()
                 self._what_ifs.run()
         except Interrupted:
-            self._add_interruption(explanation, with_what_ifs)
+            self._add_interruption(explanation, what_ifs is not None)
             raise
-        except DevbenchError as error:  # what was measured before still counts
-            explanation.caveats.insert(0, f"The explanation is incomplete: {error.message}.")
+        except OutputError:
+            raise
+        except DevbenchError as error:
+            explanation.caveats.insert(0, f"The explanation is incomplete: {error.message.rstrip('.')}.")
         finally:
             shares.from_what_ifs(explanation)
             conclude(explanation)
             explanation.fastest = fastest(self.workload, self.settings, measured, self.tried)
-        return explanation
 
     def _first_trial(self, program: Planned) -> Result:
         """Measure and inspect the program alone, in a fresh process. Report what that shows.
@@ -275,10 +290,19 @@ class ExplainStudy:
         """
         try:
             return self._read_ladder(program, results, missing)
-        except RunFailed as error:
-            lower = {result.spec.loop: "it was not measured together with the program" for result in results[1:]}
+        except RunFailed:
+            failure = results[0].failure
+            reason = "no later trial was complete. Increase --max-time"
+            if failure is not None:
+                reason = f"the next ones failed: {failure.brief.rstrip('.')}"
+            lower = {
+                level.spec.loop: f"it failed: {level.failure.brief.rstrip('.')}"
+                if level.failure
+                else "it was not measured together with the program"
+                for level in results[1:]
+            }
             read = self._read_ladder(program, [first], {**missing, **lower})
-            read[0].caveats.insert(0, f"Only the first process counts, because the next ones failed: {error.message}.")
+            read[0].caveats.insert(0, f"Only the first process counts, because {reason}.")
             return read
 
     def _read_ladder(
@@ -307,7 +331,7 @@ class ExplainStudy:
         except Interrupted:
             raise
         except DevbenchError as error:
-            explanation.caveats.append(f"There is no roofline: {error.message}.")
+            explanation.caveats.append(f"There is no roofline: {error.message.rstrip('.')}.")
             return
         explanation.roofline = roofline(lowest, peaks) if peaks else None
         if explanation.roofline is None:

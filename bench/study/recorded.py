@@ -43,20 +43,18 @@ def title_of(programs: Sequence[str | Path], settings: RunSettings) -> str:
 
 
 @contextmanager
-def keeping(so_far: Callable[[], tuple[Sequence[Result], Any]]) -> Iterator[None]:
-    """Add what was measured to an interruption that has no results yet.
-
-    A study that is `recorded` may also be interrupted at the end of that block, which waits for the hub.
+def keeping(kept: Callable[[], tuple[Sequence[Result], Any]]) -> Iterator[None]:
+    """Add what was measured to an interruption that has no results yet, such as one between two sessions.
 
     Args:
-        so_far: Returns the results so far, and the document that they make. None if they make none.
+        kept: Returns the results so far, and the document that they make. None if they make none.
     """
     try:
         yield
     except Interrupted as error:
         if error.results:
             raise
-        raise Interrupted(error.signum, *so_far()) from None
+        raise Interrupted(error.signum, *kept()) from None
 
 
 @contextmanager

@@ -36,11 +36,11 @@ def run(
     """
     results: list[Result] = []
 
-    def so_far() -> tuple[list[Result], Outcome]:
+    def kept() -> tuple[list[Result], Outcome]:
         return results, Outcome.of(pair_groups(results), settings.threshold)
 
     title = title_of(workloads, settings)
-    with keeping(so_far), recorded(settings, title, recorder, listener, warn) as record, keeping(so_far):
+    with recorded(settings, title, recorder, listener, warn) as record, keeping(kept):
         groups = plan.groups(workloads, settings)
         _require_devices(groups, settings, record)
         for group in groups[1:]:
@@ -50,7 +50,7 @@ def run(
             results.extend(session.results)
             session.run()
         record.judge(results)
-    return so_far()[1]
+    return kept()[1]
 
 
 def run_design(group: Group) -> Design:

@@ -47,11 +47,11 @@ def sweep(workload: str, settings: RunSettings, point_time: float, recorder: Rec
     """Measure a workload over a range. The arguments, results and errors are those of `bench.api.sweep`."""
     results: list[Result] = []
 
-    def so_far() -> tuple[list[Result], Sweep | None]:
+    def kept() -> tuple[list[Result], Sweep | None]:
         return results, sweep_of(results, settings.threshold) if results else None
 
     title = f"sweep {title_of([workload], settings)}"
-    with keeping(so_far), recorded(settings, title, recorder) as record, keeping(so_far):
+    with recorded(settings, title, recorder) as record, keeping(kept):
         study = SweepStudy(workload, settings, record, point_time, results)
         try:
             curves = study.run()

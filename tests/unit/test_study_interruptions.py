@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from bench.errors import Interrupted, SettingsError
 from bench.model.explanation import Explanation
 from bench.model.sweep import Sweep
 from bench.publish.recorder import Recorder
+from bench.session.worker_servers import WorkerServers
 from bench.study import run, sweep
 
 __all__ = ["faked"]
@@ -42,20 +41,19 @@ class Session:
 
 @pytest.fixture
 def interrupted_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupt each study while it waits for the hub, after everything is measured."""
+    """Interrupt each study outside its sessions, after everything is measured."""
 
-    @contextmanager
-    def reporting(recorder: Recorder, title: str) -> Iterator[None]:
-        yield
+    def interrupted(*_: Any) -> None:
         raise Interrupted(signal.SIGINT)
 
-    monkeypatch.setattr(Recorder, "reporting", reporting)
+    monkeypatch.setattr(Recorder, "judge", interrupted)
+    monkeypatch.setattr(WorkerServers, "__exit__", interrupted)
     monkeypatch.setattr(run, "Session", Session)
     monkeypatch.setattr(sweep, "Session", Session)
 
 
 @pytest.mark.usefixtures("interrupted_at_the_end", "faked")
-def test_an_interruption_while_the_hub_is_waited_for_keeps_what_was_measured(tmp_path: Path) -> None:
+def test_an_interruption_outside_of_a_session_keeps_what_was_measured(tmp_path: Path) -> None:
     settings = load(backend="cpu", case="small", loop="step", data="sample", output=tmp_path)
     with pytest.raises(Interrupted) as of_run:
         api.run(["tabular"], settings)
