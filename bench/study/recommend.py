@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -84,7 +85,9 @@ def repeated(settings: RunSettings) -> list[str]:
 
 def place_of(spec: Spec, settings: RunSettings) -> list[str]:
     """Return the arguments that name the Python environment and the folder in which a spec ran."""
-    env = {spec.env.name: settings.env[spec.env.name]} if spec.env and spec.env.name in settings.env else {}
+    env = {}
+    if spec.env and spec.env.name in settings.env:  # requirements, such as tensorflow==2.20.0, are no name of --env
+        env = {re.sub(r"[=,]+", "-", spec.env.name): settings.env[spec.env.name]}
     return [*arguments("env", env), *(arguments("workdir", settings.workdir) if settings.workdir else [])]
 
 

@@ -63,6 +63,15 @@ def test_suggested_and_recommended_commands_run_in_the_same_environment_and_fold
     assert recommended == f"devbench run train.py --backend cpu {place} --xla on"
 
 
+def test_a_suggested_command_names_an_environment_of_requirements_so_that_it_can_be_read(tmp_path: Path) -> None:
+    name = "tensorflow==2.20.0 pandas>=2,<3"
+    env = Env(name=name, python="/cache/bin/python", version="3.11.9", sha256="0")
+    settings = load(output=str(tmp_path)).model_copy(update={"env": {name: "/cache"}})
+    (command, _), *_ = next_steps.after_measuring([measured("1", [0.1], env=env)], "train.py", settings)
+    words = shlex.split(command)
+    assert load(env=words[words.index("--env") + 1]).env == {"tensorflow-2.20.0 pandas>-2-<3": "/cache"}
+
+
 def test_after_a_slow_down_bisect_searches_for_the_commit_with_the_arguments_of_the_gate(tmp_path: Path) -> None:
     head = measured("1", [0.1], backend="cuda").spec
     settings = load(output=str(tmp_path), param={"batch": "64"}, threshold="10%")
