@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -314,13 +315,16 @@ def _fastest(levels: _Levels, sizes: Sequence[Size]) -> int | None:
         return None
     projections = {count: levels.sizes[count].projection for count in times}
     trainings = {count: each.total_seconds for count, each in projections.items() if each is not None}
-    if len(trainings) < len(times) or min(trainings, key=lambda count: trainings[count].value) == fastest:
-        return fastest
-    return _lowest(trainings)
+    starts = {size.workers: size.cold_start_seconds or math.inf for size in sizes if size.workers in times}
+    starts_first = starts[fastest] == min(starts.values()) < math.inf
+    return fastest if len(trainings) < len(times) or starts_first else _lowest(trainings)
 
 
 def _cheapest(levels: _Levels, sizes: Sequence[Size]) -> int | None:
     """Return the number of workers with the cheapest training. None if that is not settled, or there is only one."""
+    priced = [size for size in sizes if size.cost is not None]
+    if len(priced) > 1 and all(_machines(_workers(levels.sizes[size.workers])) == 1 for size in priced):
+        return _fastest(levels, priced)  # on one machine, the cost is proportional to the time
     costs = {
         size.workers: stats.scale(result.projection.total_seconds, _machines(_workers(result)))
         for size in sizes

@@ -104,8 +104,8 @@ def devices_of_each(count: int) -> list[str]:
     visible = [*filter(None, names)]  # CUDA sees no GPU after "-1"
     if len(visible) < count:
         raise NotApplicable(
-            f"{numbers.count(count, 'worker')} need as many GPUs, and CUDA_VISIBLE_DEVICES='{variable}' names "
-            f"{len(visible)}",
+            f"a study of {numbers.count(count, 'worker')} needs as many GPUs, and CUDA_VISIBLE_DEVICES='{variable}' "
+            f"names {len(visible)}",
             "Measure fewer workers, or change what sets the variable.",
         )
     return visible[:count]

@@ -241,6 +241,7 @@ def test_the_fastest_training_counts_the_start_of_the_workers() -> None:
     assert trained({1: 100.0, 2: 60.0, 4: 45.0}, start).fastest == 4
     assert trained({1: 100.0, 2: 60.0, 4: 90.0}, start).fastest == 2
     assert trained({1: 100.0, 2: 60.0, 4: 63.0}, start, error=0.1).fastest is None
+    assert trained({1: 100.0, 2: 60.0, 4: 57.0}, start, error=0.1).fastest is None
 
 
 def test_the_cheapest_training_is_named_only_if_the_intervals_are_apart() -> None:

@@ -37,7 +37,7 @@ def test_each_worker_of_one_machine_has_a_gpu_of_its_own() -> None:
 def test_workers_use_the_gpus_that_the_user_chose(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5, GPU-abc,2")
     assert cluster_run(Hosts(), spec("cuda", 2)).devices == ["5", "GPU-abc"]
-    with pytest.raises(NotApplicable, match=r"4 workers need as many GPUs, and CUDA_VISIBLE_DEVICES=.* names 3"):
+    with pytest.raises(NotApplicable, match=r"4 workers needs as many GPUs, and CUDA_VISIBLE_DEVICES=.* names 3"):
         cluster_run(Hosts(), spec("cuda", 4))
 
 
