@@ -57,7 +57,8 @@ def add_warnings(result: Result) -> None:
         message = "timings may include other tenants' work, because the pool allows a shared GPU (allowSharedGpu)"
         add_warning(result, "shared-gpu", message, "Use a dedicated GPU.")
     _add_early_end_warning(result)
-    if result.projection is not None and result.purpose == "run" and lacks_validation(samples):
+    projection = result.projection
+    if projection and not projection.full_training and result.purpose == "run" and lacks_validation(samples):
         message = "the projection lacks the validations of fit, because they were not timed"
         add_warning(result, "validation", message, "To time the whole training, use --full.")
     if result.stop is not None:

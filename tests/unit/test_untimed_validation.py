@@ -45,16 +45,20 @@ def test_a_validation_that_one_process_timed_counts_for_all() -> None:
 
 
 def test_a_projection_without_the_validation_has_a_warning() -> None:
-    def keys(validated: float, **changes: Any) -> set[str]:
+    def keys(validated: float, full: bool = False, **changes: Any) -> set[str]:
         measured = program(validated, **changes)
+        assert measured.projection is not None
+        if not full:
+            measured.projection.full_training = None
         add_warnings(measured)
         return {warning.key for warning in measured.warnings}
 
     assert "validation" in keys(1.0)
     assert "validation" not in keys(0.0)
+    assert "validation" not in keys(1.0, full=True)  # the training was timed with it
     assert "validation" not in keys(1.0, purpose="level")  # only the first process of an explanation is diagnosed
 
 
 def test_an_explanation_says_that_the_validation_was_not_timed() -> None:
-    assert any("The validation of fit was not timed." in caveat for caveat in caveats([program(1.0)]))
+    assert any("The validation of fit was not timed by itself." in caveat for caveat in caveats([program(1.0)]))
     assert caveats([program(1.0, {"validation": 2.0})]) == caveats([program(0.0)])

@@ -40,7 +40,7 @@ def caveats(levels: Sequence[Result]) -> list[str]:
     if cut_off := [level.spec.loop for level in levels if _is_cut_off(level)]:
         others.append(f"The diagnosis was cut off in: {', '.join(cut_off)}. Causes or their shares may be missing.")
     if lacks_validation(usable_samples(levels[0])):
-        others.append("The validation of fit was not timed. The time between epochs and of the training lacks it.")
+        others.append("The validation of fit was not timed by itself. The time of the training may lack it.")
     return [noise, *others] if noise else others
 
 

@@ -161,6 +161,7 @@ def ladder(levels: Sequence[Result]) -> tuple[list[Part], Interval, int]:
     by_level = [[b[trial] for trial in trials] for b in blocks]
     confidence = simultaneous_confidence(len(levels) - 1)
     facts = merged_facts([sample for level in levels for sample in level.samples])
+    facts.fit = merged_facts(levels[0].samples).fit  # the program's own call, not that of the level `fit`
     unfit = {*_PREPARE} - fitting_what_ifs(facts)
     unfit |= set() if _is_fit(levels[0]) else {*_STEPS_PER_CALL}
     unfit |= {"without-callbacks"} if facts.fit and not (facts.fit.callbacks or facts.fit.prints) else set()
