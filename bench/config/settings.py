@@ -202,7 +202,8 @@ class MetricsOptions(BaseModel):
     linger: Pause = Field(
         None,
         description="Keep serving metrics for this long after the run. 0 stops at once. Default: until the next "
-        "scrape, for at most twice the scrape interval, and not at all if nothing scraped the run.",
+        "scrape, for at most twice the scrape interval. A failed run uses all of it. A run that was not scraped for as "
+        "long does not wait.",
     )
     pushgateway: Url = Field(None, description="Pushgateway to push the metrics to after the run.")
 

@@ -242,7 +242,7 @@ def write_seconds(value: float) -> str:
     return "".join(parts)
 
 
-# The same as patterns of a JSON Schema, which Helm reads too. A pattern may accept more than the reader, never less.
+# The same as patterns of a JSON Schema, which Helm reads too. They refuse exponents and signs, unlike the readers.
 _N = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _TIME = rf"({_N}\s*([hHsS]|[mM][sS]?)\s*)+"
 SHARE_TEXT = rf"^\s*({_N}\s*%|0*\.[0-9]+|{_N}[eE]-[0-9]+)\s*$"

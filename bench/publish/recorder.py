@@ -36,7 +36,8 @@ class Recorder:
         listeners: Functions that receive progress, in this order.
         explanation: What is explained so far. All further progress shows it.
         largest_part: The largest part so far, in an explanation. All further progress shows it.
-        cut_short: Number of the signal that ended the last wait for the hub, if the hub has not received everything.
+        signum: Number of the signal that ended the last wait for the hub. None if none did.
+        cut_short: The same, if the hub has not received everything.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Recorder:
         self.listeners: list[Listener] = []
         self.explanation: Explanation | None = None
         self.largest_part: LargestPart | None = None
+        self.signum: int | None = None
         self.cut_short: int | None = None
         self.new_id = ids.namer(settings.run_id)
         self._metrics = metrics
@@ -121,7 +123,7 @@ class Recorder:
                 yield
             finally:
                 self._reporter = None
-        self.cut_short = reporter.cut_short
+        self.signum, self.cut_short = reporter.signum, reporter.cut_short
 
     def judge(self, results: Sequence[Result]) -> None:
         """Let the report of the run end as failed if one of the results failed."""
@@ -144,4 +146,7 @@ def recording(
         SettingsError: The port for metrics is not free.
     """
     with serving(settings, announce) as metrics:
-        yield Recorder(settings, metrics, warn)
+        recorder = Recorder(settings, metrics, warn)
+        yield recorder
+        if metrics is not None and recorder.signum is not None:
+            metrics.may_linger = False

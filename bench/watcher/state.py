@@ -85,13 +85,14 @@ class Watcher:
         ]
 
     def send(self, send: Send) -> None:
-        """Send the most urgent unsent reports. If `send` raises, its report and the rest stay unsent.
+        """Send the most urgent unsent reports. If `send` raises, its report comes last, and the rest stays unsent.
 
         Raises:
-            DevbenchError: the hub is unavailable.
+            DevbenchError: the hub is unavailable, or something else answered.
         """
         urgent = sorted(self.unsent.items(), key=lambda item: _is_queued(item[1]))
         for run, report in urgent[:BATCH]:
+            self.unsent[run] = self.unsent.pop(run)  # a proxy may refuse this report only
             send(run_state(report))
             del self.unsent[run]
 
@@ -120,7 +121,7 @@ class Watcher:
 
     def _review_before_removal(self, uid: str) -> None:
         """Review a Job that has changed since the last review, because what ended may be gone at the next one."""
-        if uid in self._changed & self.jobs.keys():
+        if uid in self._changed and uid in self.jobs:
             self._review_job(uid, datetime.now(timezone.utc).timestamp(), PoolQueues(self.jobs, self.pods))
 
     def _update_jobs(self, change: Change) -> None:

@@ -107,10 +107,11 @@ def settings_schema(settings: type[BaseModel], without: frozenset[str]) -> dict[
 def _list(schema: dict[str, Any], names: list[str] | None) -> dict[str, Any]:
     """Return the schema of a list, which may also be text with commas, as on the command line."""
     items = {"type": "string", "enum": names} if names else schema["items"]
+    rest = {key: value for key, value in schema.items() if key != "description"}
     text: dict[str, Any] = {"type": "string"}
     if "enum" in items:
         text["pattern"] = rf"^[\s,]*(({'|'.join(items['enum'])})\s*(,[\s,]*|$))*$"
-    return {"description": schema["description"], "anyOf": [{**schema, "items": items}, text]}
+    return {"description": schema["description"], "anyOf": [{**rest, "items": items}, text]}
 
 
 class ImageOverride(Part):

@@ -56,7 +56,8 @@ class Metrics(Part):
         None,
         ge=0,
         description="Seconds that a finished run keeps serving its metrics. Default: until the next scrape, for at "
-        "most two intervals of the PodMonitor, and not at all if nothing scraped the run.",
+        "most two intervals of the PodMonitor. A failed run uses both. A run that was not scraped in two intervals "
+        "does not wait.",
     )
     annotations: bool = Field(
         True,

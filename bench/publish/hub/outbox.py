@@ -133,7 +133,8 @@ class Outbox:
         for note in sorted([*self.notes.glob(f"*{ANNOUNCED}"), *self.notes.glob(f"*{CHANGED}")]):
             with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
                 content = json.loads(note.read_text(encoding="utf-8"))
-                if content["hub"] == self.hub and "\0" not in content["file"]:
+                file = content["file"]
+                if content["hub"] == self.hub and isinstance(file, str) and "\0" not in file:
                     yield note, content
 
 

@@ -20,7 +20,7 @@ from bench.model.result import Result
 from bench.model.run_state import Progress, RunState, State
 from bench.publish.hub.client import BRIEF, LAST, PATIENT, SHORT, Client
 from bench.publish.hub.delivery import deliveries
-from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, UnknownToken
+from bench.publish.hub.errors import HubBusy, HubRefused, HubUnavailable, NotFromHub, UnknownToken
 from bench.publish.hub.outbox import RUNS, Outbox
 
 HEARTBEAT = 15.0
@@ -59,7 +59,8 @@ class Reporter:
 
     Attributes:
         conclusion: How the run ended, unless an error ended it: the state and the reason.
-        cut_short: Number of the signal that ended the last wait, if the hub has not received everything.
+        signum: Number of the signal that ended the last wait. None if none did.
+        cut_short: The same, if the hub has not received everything.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Reporter:
         self.stop = threading.Event()
         self.lock = threading.Lock()
         self.conclusion: tuple[State, str] = ("finished", "")
+        self.signum: int | None = None
         self.cut_short: int | None = None
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
@@ -155,7 +157,6 @@ class Reporter:
             self.client.shorten_timeouts()
         else:
             self.unavailable = False
-        signum: int | None = None
         try:
             is_kept = self._keep_end(end_state)
             if state == "interrupted":
@@ -165,13 +166,16 @@ class Reporter:
             if not is_kept:
                 self._send_state(end_state)
         except Interrupted as error:
-            signum = error.signum
+            self.signum = error.signum
             self.unavailable = True
         finally:
             self.stop.set()
-            if self.thread.is_alive():
-                self.thread.join(LAST if state == "interrupted" or self.unavailable else SHORT)
-        self.cut_short = signum if self.outbox.pending() else None
+            try:
+                if self.thread.is_alive():
+                    self.thread.join(LAST if state == "interrupted" or self.unavailable else SHORT)
+            except Interrupted as error:
+                self.signum = error.signum
+        self.cut_short = self.signum if self.outbox.pending() else None
         self._warn_about_unsent()
         self.client.close()
 
@@ -238,9 +242,9 @@ class Reporter:
             )
             for pending, outcome in outcomes:
                 if isinstance(outcome, DevbenchError):
-                    retryable = retryable or isinstance(outcome, HubBusy | UnknownToken)
+                    retryable = retryable or isinstance(outcome, HubBusy | UnknownToken | NotFromHub)
                     self._warn(outcome)
-                if isinstance(outcome, HubRefused) and not isinstance(outcome, UnknownToken):
+                if isinstance(outcome, HubRefused) and not isinstance(outcome, UnknownToken | NotFromHub):
                     self.refused.add(pending.path)
         except HubUnavailable as error:
             retryable = self.unavailable = True

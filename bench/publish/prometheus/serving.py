@@ -33,6 +33,7 @@ class RunMetrics:
 
         self.settings = settings
         self.collector = Metrics()
+        self.may_linger = True
         self._say = say
         self._began = time.monotonic()
         self._last_scrape: float | None = None
@@ -64,18 +65,19 @@ class RunMetrics:
         Args:
             began: When it began, as a value of the monotonic clock.
         """
-        self._last_scrape = began
+        self._last_scrape = max(began, self._last_scrape or began)
 
     def linger(self) -> None:
         """Keep serving if a run has ended: for `--linger`, or until the next scrape. SIGINT or SIGTERM ends the wait.
 
-        Without `--linger`, wait for at most two scrape intervals. If nothing scraped the run during that time, nothing
-        scrapes it. A failed run waits for the whole time, because an alert needs its state for longer than one scrape.
+        Without `--linger`, wait for at most two scrape intervals. A run that lasted for as long and was not scraped
+        does not wait, because nothing scrapes it. A failed run waits for the whole time, because an alert needs its
+        state for longer than one scrape.
         """
         ended = time.monotonic()
         chosen = self.settings.linger
         seconds = 2 * self.settings.scrape_interval if chosen is None else chosen
-        if not self.collector.all_ended or not seconds or self.settings.metrics_port is None:
+        if not self.may_linger or not self.collector.all_ended or not seconds or self.settings.metrics_port is None:
             return
         if chosen is None and self._last_scrape is None and ended - self._began >= seconds:
             return
