@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.machine import git_worktree
@@ -48,19 +48,19 @@ def import_from_own_checkout(program: Path, copy_root: Path | None = None) -> No
     _move(moved)
 
 
-def import_from_copy(folder: Path, copy: Path) -> None:
+def import_from_copy(folder: Path, copy: Path, copied: Sequence[Path]) -> None:
     """Replace each place in a folder where this process finds modules by the same place in a copy of the folder.
 
     Editable installations and `PYTHONPATH` name the original. Modules may write files beside their own.
 
     Args:
         folder: absolute path of the folder.
-        copy: absolute path of its copy. What its links lead to is not replaced. Neither is a Python installation within
-            the folder.
+        copy: absolute path of its copy. What its links lead to is not replaced.
+        copied: the folders within `folder` that were copied. A Python installation within them is not replaced.
     """
     inside = copy.resolve()
     prefixes = {Path(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
-    installations = [prefix for prefix in prefixes if folder in prefix.parents]
+    installations = [prefix for prefix in prefixes if any(root in prefix.parents for root in copied)]
 
     def moved(place: str) -> str:
         path = Path(place)

@@ -83,9 +83,9 @@ class FolderCopy:
             large: Gets the entries that are too large on their own.
             weights: Gets the other entries of the folders that hold the script, and of the other roots.
         """
-        total = Weight()
+        total, seen = Weight(), set[Path]()
         for root in self.roots:
-            total += self._weigh(root, large, weights, ())
+            total += self._weigh(root, large, weights, (), seen)
         return total
 
     def write(self, scratch: Path) -> None:
@@ -100,8 +100,9 @@ class FolderCopy:
             for original in root.parents:
                 if original != Path(original.anchor):
                     _mirror(original, copy_of(original, scratch))
+        copies: dict[Path, Path] = {}
         for root in self.roots:
-            self._copy(root, copy_of(root, scratch), scratch, ())
+            self._copy(root, copy_of(root, scratch), scratch, (), copies)
 
     def _entries(self, folder: Path) -> Iterator[os.DirEntry[str]]:
         is_temporary = folder.resolve() == Path(tempfile.gettempdir()).resolve()
@@ -130,7 +131,12 @@ class FolderCopy:
         return self.lender is not None and _target(entry).is_relative_to(self.lender)
 
     def _weigh(
-        self, folder: Path, large: list[Path], weights: dict[Path, Weight], followed: tuple[Path, ...]
+        self,
+        folder: Path,
+        large: list[Path],
+        weights: dict[Path, Weight],
+        followed: tuple[Path, ...],
+        seen: set[Path],
     ) -> Weight:
         total = Weight()
         is_divided = self._is_divided(folder)
@@ -138,8 +144,12 @@ class FolderCopy:
             if self._is_kept_link(entry, followed) or (entry.is_dir() and _is_linked(entry)):
                 continue
             path = Path(entry.path)
+            if entry.is_symlink():
+                if _target(entry) in seen:  # several links to one place have one copy
+                    continue
+                seen.add(_target(entry))
             if entry.is_dir():
-                weight = self._weigh(path, large, weights, _follow(entry, followed))
+                weight = self._weigh(path, large, weights, _follow(entry, followed), seen)
             elif entry.is_file():
                 weight = Weight(1, path.resolve().lstat().st_size)
             else:
@@ -158,7 +168,10 @@ class FolderCopy:
         """Whether a path is the script, holds it, or is a root, so that it is not linked as a whole."""
         return path == self.file or path in self.file.parents or path in self.roots
 
-    def _copy(self, folder: Path, copy: Path, scratch: Path, followed: tuple[Path, ...]) -> None:
+    def _copy(
+        self, folder: Path, copy: Path, scratch: Path, followed: tuple[Path, ...], copies: dict[Path, Path]
+    ) -> None:
+        """Copy a folder. `copies` has the copies of what links led to, by its path without links."""
         for entry in self._entries(folder):
             target = copy / entry.name
             if self._is_kept_link(entry, followed):
@@ -167,19 +180,36 @@ class FolderCopy:
                     _link(Path(os.path.relpath(copy_of(leads_to, scratch), copy)), target, _is_folder(leads_to))
                 else:
                     _link(leads_to, target)
-            elif Path(entry.path) in self.large:
-                _link_files(Path(entry.path), target)
-                if not target.exists():
-                    raise NoLinks(entry.path)
-            elif entry.is_dir():
-                if _is_linked(entry):
-                    _link(Path(entry.path), target)
-                else:
-                    target.mkdir(exist_ok=True)
-                    self._copy(Path(entry.path), target, scratch, _follow(entry, followed))
-            elif entry.is_file():
-                with suppress(PermissionError, FileNotFoundError):  # the script cannot read it either
-                    shutil.copy2(entry.path, target)
+            elif entry.is_symlink() and _target(entry) in copies:
+                there = copies[_target(entry)]
+                _link(Path(os.path.relpath(there, copy)), target, there.is_dir())
+            else:
+                if entry.is_symlink():
+                    copies[_target(entry)] = target
+                self._copy_entry(entry, target, scratch, followed, copies)
+
+    def _copy_entry(
+        self,
+        entry: os.DirEntry[str],
+        target: Path,
+        scratch: Path,
+        followed: tuple[Path, ...],
+        copies: dict[Path, Path],
+    ) -> None:
+        if Path(entry.path) in self.large:
+            _link_files(Path(entry.path), target)
+            if not target.exists():
+                raise NoLinks(entry.path)
+        elif entry.is_dir() and _is_linked(entry):
+            _link(Path(entry.path), target)
+        elif entry.is_dir():
+            target.mkdir(exist_ok=True)
+            self._copy(Path(entry.path), target, scratch, _follow(entry, followed), copies)
+        elif entry.is_file():
+            with suppress(PermissionError, FileNotFoundError):  # the script cannot read it either
+                shutil.copy2(entry.path, target)
+        elif entry.is_symlink():  # to a device or a socket
+            _link(_target(entry), target)
 
 
 def home() -> Path | None:

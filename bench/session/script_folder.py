@@ -115,10 +115,10 @@ class ScriptFolder:
             large.append(path)
             copied += Weight(-weights[path].files, -weights[path].size)
         if copied.share > 1 or len(large) > MOST_LINKED:
-            raise _too_large(self._copies.roots[-1])
+            raise self._too_large()
         for path in large:
             if (written := written_in(path)) is not None:
-                raise _not_linked(path, written, self.root)
+                raise self._not_linked(path, written)
         every = frozenset(large)
         named = tuple(path for path in large if every.isdisjoint(path.parents))
         return replace(self, large=named, files=copied.files, size=copied.size)
@@ -168,9 +168,27 @@ class ScriptFolder:
         try:
             self._copies.write(scratch)
         except folder_copy.NoLinks as error:
-            raise _too_large(self.root) from error
+            raise self._too_large() from error
         file = copy_of(self.file, scratch) if self.root in self.file.parents else self.file
         return file, copy_of(self.working or self.root, scratch)
+
+    def _not_linked(self, large: Path, written: Path) -> SettingsError:
+        root = next((root for root in self._copies.roots if large.is_relative_to(root)), self.root)
+        return SettingsError(
+            f"{large} is too large to copy for each process, and the script may overwrite {written.name} in it",
+            f"Move what a training has written out of {root}. To run the script without a copy:\n"
+            f"--workdir {self.working or self.root}",
+        )
+
+    def _too_large(self) -> SettingsError:
+        roots = self._copies.roots
+        files, size = folder_copy.LIMIT_FILES, folder_copy.LIMIT_BYTES / 2**30
+        return SettingsError(
+            f"{' and '.join(map(str, roots))} {'is' if len(roots) == 1 else 'are'} too large to copy for each process: "
+            f"more than {files:,} files or {size:g} GiB",
+            "Start devbench in the script's folder, or move data out of it. To run the script without a copy:\n"
+            f"--workdir {self.working or self.root}",
+        )
 
     def place(self, scratch: Path) -> dict[str, Any]:
         """Make a copy if one is wanted. Return where a worker runs the script, as fields of `ScriptRun`.
@@ -187,19 +205,3 @@ class ScriptFolder:
             "original_root": self.root.anchor.rstrip("/\\"),
             "cells": notebook.read(self.file).cells if notebook.is_notebook(self.file) else {},
         }
-
-
-def _not_linked(large: Path, written: Path, root: Path) -> SettingsError:
-    return SettingsError(
-        f"{large} is too large to copy for each process, and the script may overwrite {written.name} in it",
-        f"Move what a training has written out of {root}. To run the script without a copy:\n--workdir {root}",
-    )
-
-
-def _too_large(root: Path) -> SettingsError:
-    files, size = folder_copy.LIMIT_FILES, folder_copy.LIMIT_BYTES / 2**30
-    return SettingsError(
-        f"{root} is too large to copy for each process: more than {files:,} files or {size:g} GiB",
-        "Start devbench in the script's folder, or move data out of it. To run the script without a copy:\n"
-        f"--workdir {root}",
-    )

@@ -99,8 +99,13 @@ def is_smaller(tf: Any, batch: tuple[Any, ...], first: tuple[Any, ...]) -> bool:
 
     Examples of another length, as of padded sentences, do not make a batch smaller.
     """
-    sizes = [list(shape[:1]) for shape in (shapes(tf, batch)[0], shapes(tf, first)[0])]
-    return sizes[0] != sizes[1]
+    return _size(tf, batch) != _size(tf, first)
+
+
+def _size(tf: Any, batch: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return the number of examples of a batch, read from its first array only, because each step asks for it."""
+    parts = tf.nest.flatten(batch)
+    return tuple(getattr(parts[0], "shape", ()))[:1] if parts else ()
 
 
 def shapes(tf: Any, batch: tuple[Any, ...]) -> list[tuple[int, ...]]:
@@ -124,7 +129,7 @@ def pipeline(rig: Rig) -> Any:
         if (workers := examples.py_dataset_workers(rig.data)) > 1:
             raise NotApplicable(
                 f"the PyDataset of {rig.spec.workload} has {workers} workers, and this loop reads it in one thread",
-                "Use --loop fit, host-batches or resident.",
+                f"Use --loop {'fit, ' if rig.compiled else ''}host-batches or resident.",
             )
         signature = tf.nest.map_structure(any_shape_of(tf), first_of(batches(rig), rig.spec.workload))
         generated = tf.data.Dataset.from_generator(lambda: batches(rig), output_signature=signature)

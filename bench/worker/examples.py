@@ -7,6 +7,7 @@ may be nested in tuples, lists and dicts, as in `({"user": u, "item": i}, y)`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from bench.errors import WorkloadError
@@ -53,9 +54,14 @@ def py_dataset_length(data: Any) -> int | None:
     return None if length is None else int(length)
 
 
-def py_dataset_workers(data: Any) -> int:
-    """Return how many threads or processes prepare batches of a `PyDataset`. Before Keras 3, only `fit` knows."""
-    return int(getattr(data, "workers", None) or 1)
+def py_dataset_workers(data: Any, arguments: Mapping[str, Any] = MappingProxyType({})) -> int:
+    """Return how many threads or processes prepare batches of a `PyDataset`.
+
+    Args:
+        data: the `PyDataset`.
+        arguments: those of `fit`, which has the number before Keras 3.
+    """
+    return int(getattr(data, "workers", None) or arguments.get("workers") or 1)
 
 
 def py_dataset_remainder(tf: Any, data: Any) -> int:

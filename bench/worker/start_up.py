@@ -35,7 +35,10 @@ def import_own_modules(start: Start) -> None:
     if script is None and spec.file and (folder := git_worktree.counterpart(Path.cwd(), Path(spec.file))):
         os.chdir(folder)
     if script is not None and copy_root is not None:
-        import_from_copy(Path(script.original_root + os.sep), copy_root)
+        original = Path(script.original_root + os.sep)
+        places = (Path(script.folder), Path(script.file).parent)
+        copied = [original / place.relative_to(copy_root) for place in places if place.is_relative_to(copy_root)]
+        import_from_copy(original, copy_root, copied)
 
 
 def import_tensorflow() -> Any:

@@ -98,7 +98,7 @@ class Synchronizer:
         try:
             number = value.numpy() if hasattr(value, "numpy") else value
             return float(abs(number) if np.iscomplexobj(number) else number)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, NotImplementedError):  # the last one for a symbolic tensor
             fix = "Yield or return a value that depends on the whole step: a tensor, an array, a number or a model."
             raise WorkloadError(f"a step returned {value!r:.80}, which is not a number", fix) from None
 

@@ -60,6 +60,19 @@ def test_a_checkout_of_another_project_stays_as_it_is(checkouts: tuple[Path, Pat
     assert sys.path == [str(library.folder / "src")]
 
 
+def test_modules_below_the_folder_of_an_installation_are_imported_from_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, copy = tmp_path / "usr" / "src" / "app", tmp_path / "copy"
+    for root in (folder, copy / folder.relative_to("/")):
+        (root / "mine").mkdir(parents=True)
+    for name in ("prefix", "base_prefix", "exec_prefix"):
+        monkeypatch.setattr(sys, name, str(tmp_path / "usr"))
+    monkeypatch.setattr(sys, "path", [str(folder)])
+    import_from_copy(Path("/"), copy, [folder])
+    assert sys.path == [str(copy / folder.relative_to("/"))]
+
+
 def test_modules_of_the_folder_of_a_script_are_imported_from_its_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +89,7 @@ def test_modules_of_the_folder_of_a_script_are_imported_from_its_copy(
     same = [str(folder / ".venv" / "site-packages"), str(folder / "env" / "lib"), str(folder / "gone"), str(tmp_path)]
     monkeypatch.setattr(sys, "path", ["", str(folder / "src"), *same, str(BENCH.parent)])
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    import_from_copy(folder, copy)
+    import_from_copy(folder, copy, [folder])
     assert sys.path == ["", str(copy / "src"), *same, str(BENCH.parent)]
     assert os.environ["PYTHONPATH"] == str(copy)
     assert {"mine": str(copy / "src" / "mine"), "other": "/elsewhere"} == finder.MAPPING

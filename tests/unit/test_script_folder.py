@@ -73,6 +73,18 @@ def test_a_script_does_not_write_through_the_links_in_its_folder(project: Path, 
     }
 
 
+def test_links_to_one_place_have_one_copy(project: Path, tmp_path: Path) -> None:
+    write(tmp_path / "disk", {"7/log.txt": "old"})
+    for name in ("runs", "latest"):
+        (project / name).symlink_to(tmp_path / "disk" / "7")
+    (project / "sink").symlink_to("/dev/null")
+    _, working = prepared(project / "train.py", tmp_path / "scratch")
+    (working / "latest" / "log.txt").write_text("new")
+    assert (working / "runs" / "log.txt").read_text() == "new"
+    assert (tmp_path / "disk" / "7" / "log.txt").read_text() == "old"
+    assert (working / "sink").resolve() == Path("/dev/null")
+
+
 def test_links_that_lead_around_end_the_copy_where_they_meet_it(project: Path, tmp_path: Path) -> None:
     write(tmp_path / "disk", {"data/rows.csv": "1"})
     (project / "up").symlink_to(project.parent)

@@ -24,7 +24,7 @@ def waited_for(models: list[Any], synchronous: bool) -> list[Any]:
     """Return the models that are waited for, if each step changes one of these."""
     found: list[Any] = []
     clock = SimpleNamespace(leave_out=lambda seconds: None)
-    loop: Any = SimpleNamespace(finished=None, tick=lambda value, steps: None, clock=clock)
+    loop: Any = SimpleNamespace(finished=None, tick=lambda value, steps: None, clock=clock, in_block=False)
     target = StepSource(kind="updates", name="train_step", file="train.py", line=10, token=TRAIN.token, steps=0)
     watched = Watch(target, loop, found.append, None, synchronous, lambda: None)
     watched.asides = None
@@ -42,12 +42,37 @@ def test_a_new_model_is_waited_for_if_steps_may_still_run_when_their_calls_retur
 
 def test_models_in_turn_are_waited_for_only_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "MOST_MODELS", 3)
-    models = [SimpleNamespace(), SimpleNamespace()] * 10
+    models = [Variable(), Variable()] * 10
     assert len(waited_for(models, synchronous=False)) == 3
 
 
 class Variable:
-    """A variable that a weak reference can follow."""
+    """A variable or a model that a weak reference can follow."""
+
+
+def test_a_model_of_keras_is_not_kept_alive_for_the_comparison_with_the_next_one() -> None:
+    target = StepSource(kind="train-on-batch", name="train_step", file="train.py", line=10, token=TRAIN.token, steps=0)
+    clock = SimpleNamespace(leave_out=lambda seconds: None)
+    discarded: list[bool] = []
+    loop: Any = SimpleNamespace(
+        finished=None,
+        tick=lambda value, steps: None,
+        clock=clock,
+        in_block=True,
+        discard=lambda: discarded.append(True),
+    )
+    waited: list[int] = []
+    watched = Watch(target, loop, lambda model: waited.append(id(model)), None, False, lambda: None)
+    watched.asides = None
+    model = Variable()
+    seen = weakref.ref(model)
+    for _ in range(2):
+        watched.step(TRAIN, 1, 0.5, model)
+    assert discarded == []
+    del model
+    assert seen() is None
+    watched.step(TRAIN, 1, 0.5, Variable())
+    assert (len(waited), discarded) == (2, [True])  # the device went on working while the clock stood still
 
 
 def test_the_variables_of_a_model_are_let_go_when_the_next_one_is_waited_for() -> None:

@@ -99,9 +99,11 @@ def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
         keras_data = next((data for data in reachable if examples.is_py_dataset(rig.tf, data)), None)
         if timed and keras_data is not None:
             length = examples.py_dataset_length(keras_data)
-            workers = int(
-                getattr(keras_data, "workers", None) or hook.arguments.get("workers") or 1
-            )  # Keras 3, Keras 2
+            # Threads share one interpreter, so only processes divide the time. Keras 2 has these arguments of `fit`.
+            has_processes = getattr(keras_data, "use_multiprocessing", False) or hook.arguments.get(
+                "use_multiprocessing"
+            )
+            workers = examples.py_dataset_workers(keras_data, hook.arguments) if has_processes else 1
             rig.facts.pipeline = pipeline_stages.measure_py_dataset(keras_data, length, workers)
         return
     rig.facts.pipeline_reachable = any(candidate is dataset for candidate in reachable)

@@ -22,7 +22,8 @@ def in_script(file: Path, folder: Path) -> Callable[[str], bool]:
         folder: its working folder.
     """
     places = (file, folder / file.name)
-    package = file.parent if is_installed(file) else None  # as with `python -m`
+    # As with `python -m`. A module that belongs to no package is alone in the script.
+    package = file.parent if is_installed(file) and (file.parent / "__init__.py").exists() else None
     return lambda path: any(is_program(Path(path), place) for place in places) or package in Path(path).parents
 
 

@@ -196,7 +196,7 @@ class Functions:
 def _flags(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the arguments of a call that select what a graph does."""
     named = ((name, kwargs[name]) for name in sorted(kwargs))
-    return tuple(each for each in [*enumerate(args), *named] if isinstance(each[1], (bool, str, type(None))))
+    return tuple(each for each in [*enumerate(args), *named] if isinstance(each[1], (int, str, type(None))))
 
 
 def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], updates: bool) -> bool:

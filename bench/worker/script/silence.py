@@ -133,6 +133,7 @@ class Silence:
 
     def _begin_silence(self) -> None:
         self._silent = self._idle = self._reported = self._cpu_used = 0.0
+        self._cpu_seconds = None
 
     def _is_idle(self, seconds: float, stacks: list[list[str]]) -> bool:
         before, self._cpu_seconds = self._cpu_seconds, _cpu_seconds()

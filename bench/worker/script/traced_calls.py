@@ -69,7 +69,8 @@ class TracedCalls:
             returned = original(function, *args, **kwargs)
             seconds, name = time.perf_counter() - began, name_of(function)
             if tracing.count == count:
-                self._known.setdefault(name, _Calls()).add(seconds)
+                known = self._known.get(name) or self._known.setdefault(name, _Calls())
+                known.add(seconds)
             else:
                 self._pending.append((name, seconds, tracing.seconds - trace_seconds))
                 self._latest[name] = function, args, kwargs
@@ -116,6 +117,8 @@ class TracedCalls:
         if name in self._known:
             return self._known[name].seconds / self._known[name].count
         function, args, kwargs = self._latest[name]
+        if any(hasattr(each, "__next__") for each in (*args, *kwargs.values())):  # the call may wait for ever
+            return None
         count, began = self._tracing.count, time.perf_counter()
         try:
             self._original(function, *args, **kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -116,10 +117,7 @@ class Watch:
             self._on_caught()
         self._steps += 1
         if self._steps == 1 or (not self._synchronous and self._changes_others(model)):
-            self.awaits_start = False
-            at = time.perf_counter()
-            self._on_first(model)
-            self._timed_loop.clock.leave_out(time.perf_counter() - at)
+            self._begin(model)
         if self._check is not None and self._steps == CHECKED_STEP:
             self._check(False)
         self.value = value
@@ -140,10 +138,24 @@ class Watch:
             self._check(True)
             self._timed_loop.begin()
 
+    def _begin(self, model: Any) -> None:
+        """Prepare for a model that the script has not used before, outside the timed steps."""
+        self.awaits_start = False
+        at = time.perf_counter()
+        self._on_first(model)
+        self._timed_loop.clock.leave_out(time.perf_counter() - at)
+        if self._steps > 1 and self._timed_loop.in_block:
+            self._timed_loop.discard()  # the device goes on working in the time that is left out
+
     def _changes_others(self, model: Any) -> bool:
         """Return whether a step changes other variables than the one before. Each eager step has a new `Updated`."""
-        before, self._model = self._model, model if model is not None else self._model
-        if model is None or before is None or model is before or self._models == MOST_MODELS:
+        if model is None:
+            return False
+        first = self._model is None
+        before = self._model() if isinstance(self._model, weakref.ref) else self._model
+        # The script decides how long its models live. The ids in an `Updated` are valid as long as it lives.
+        self._model = model if isinstance(model, Updated) else weakref.ref(model)
+        if first or model is before or self._models == MOST_MODELS:
             return False
         if isinstance(model, Updated) and isinstance(before, Updated):
             latest = [*map(id, model.trainable_variables[-1:])]
