@@ -109,7 +109,7 @@ def test_the_helm_test_waits_for_the_jobs_by_name() -> None:
     assert arguments == {job["metadata"]["name"]: "cifar,mnist" for job in jobs(rendered).values()}
 
 
-def test_a_release_without_pools_has_no_helm_test(tmp_path: Path) -> None:
+def test_a_release_without_pools_has_no_helm_test() -> None:
     for pools in ({"cpu": None, "t4": None}, {"cpu": {"enabled": False}, "t4": {"enabled": False}}):
         rendered = render(values={"pools": pools})
         assert not [item for item in rendered if item["kind"] == "Pod"]
