@@ -96,7 +96,7 @@ def test_data_whose_length_is_unknown_may_turn_out_to_be_empty(monkeypatch: pyte
 def test_a_loop_in_one_thread_is_not_compared_with_parallel_workers_of_a_keras_dataset() -> None:
     parallel: Any = SimpleNamespace(
         tf=TF, share=None, is_dataset=False, is_py_dataset=True, data=SimpleNamespace(workers=4),
-        spec=SimpleNamespace(workload="mine"),
+        spec=SimpleNamespace(workload="mine"), compiled=True,
     )  # fmt: skip
     with pytest.raises(NotApplicable, match="the PyDataset of mine has 4 workers"):
         pipeline(parallel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +32,11 @@ def test_the_modules_beside_an_installed_one_are_the_scripts_if_it_runs() -> Non
     observed = seen(package / "train.py", Path("/project"))
     assert observed.name_of(str(package / "model.py")) == "model.py"
     assert observed.name_of(str(package.parent / "other" / "model.py")) == ""
+
+
+def test_a_module_without_a_package_is_alone_in_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = Path("/usr/lib/python3/site-packages")
+    monkeypatch.setattr(sys, "path", [str(installed)])
+    observed = seen(installed / "train.py", Path("/project"))
+    assert observed.name_of(str(installed / "train.py")) == "train.py"
+    assert observed.name_of(str(installed / "keras" / "model.py")) == ""

@@ -64,7 +64,7 @@ def test_each_worker_gets_one_of_the_visible_gpus(
     if devices is not None:
         assert devices_of_each(2) == devices
         return
-    with pytest.raises(NotApplicable, match="2 workers need as many GPUs"):
+    with pytest.raises(NotApplicable, match="2 workers needs as many GPUs"):
         devices_of_each(2)
 
 

@@ -22,8 +22,8 @@ def in_script(file: Path, folder: Path) -> Callable[[str], bool]:
         folder: its working folder.
     """
     places = (file, folder / file.name)
-    # As with `python -m`. A module that belongs to no package is alone in the script.
-    package = file.parent if is_installed(file) and (file.parent / "__init__.py").exists() else None
+    # As with `python -m`. The folder of a module without a package holds other projects.
+    package = file.parent if is_installed(file) and str(file.parent) not in sys.path else None
     return lambda path: any(is_program(Path(path), place) for place in places) or package in Path(path).parents
 
 
