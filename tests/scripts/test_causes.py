@@ -167,7 +167,7 @@ VALIDATED = """
     @tf.function
     def train(x):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(model(x))
+            loss = tf.reduce_mean(tf.square(model(x)))
         optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
         return loss
 
