@@ -12,6 +12,7 @@ from bench.analyse.compare import examples_of_step
 from bench.analyse.same_answer import same_computation, samples_with_losses
 from bench.analyse.samples import merged_facts, paired_contrast, process_values, usable_samples
 from bench.analyse.sweep import disturbances
+from bench.model.failure import Failure
 from bench.model.interval import Interval
 from bench.model.result import Result
 from bench.model.scaling import PartName, ScalingPart, ScalingStudy, Size
@@ -80,6 +81,7 @@ def scaling_of(results: Sequence[Result], threshold: float) -> ScalingStudy:
     spec, workers = largest.spec, _workers(largest)
     one = levels.bare or levels.sizes.get(1)
     sizes = [_size(levels, count) for count in levels.sizes]
+    failed = _failed_levels(results)
     study = ScalingStudy(
         id=largest.parent or "",
         workload=spec.title,
@@ -92,7 +94,8 @@ def scaling_of(results: Sequence[Result], threshold: float) -> ScalingStudy:
         bare_examples_per_second=_rate(levels.bare) if levels.bare else None,
         sizes=sizes,
         currency=largest.price.currency if largest.price else None,
-        failures=_failed_levels(results),
+        failures=[f"{level}: {failure.brief}" for level, failure in failed],
+        failure_hint=failed[0][1].advice if failed else "",
         warnings=disturbances(results),
         threshold=threshold,
     )
@@ -102,10 +105,10 @@ def scaling_of(results: Sequence[Result], threshold: float) -> ScalingStudy:
     return study
 
 
-def _failed_levels(results: Sequence[Result]) -> list[str]:
-    """Return the levels that failed, with the reason. A size tells its own failure."""
+def _failed_levels(results: Sequence[Result]) -> list[tuple[str, Failure]]:
+    """Return the levels that failed, by name. A size tells its own failure."""
     return [
-        f"{_workers(result).label}, {result.spec.loop}: {result.failure.brief}"
+        (f"{_workers(result).label}, {result.spec.loop}", result.failure)
         for result in results
         if result.failure is not None and result.spec.workers is not None and not is_size(result.spec)
     ]

@@ -153,7 +153,8 @@ def _failure(study: ScalingStudy) -> RunFailed | None:
 
     size = next((size for size in study.sizes if size.failure or size.refused), None)
     if size is None and study.failures:
-        return RunFailed(f"a level that divides the step could not be measured: {study.failures[0]}")
+        message = f"a level that divides the step could not be measured: {study.failures[0]}"
+        return RunFailed(message, study.failure_hint)
     if size is None:
         return None
     workers = f"{size.workers} {noun(study)}{'s' * (size.workers > 1)}"

@@ -91,5 +91,6 @@ class ScalingStudy(Record):
     failures: list[str] = Field(
         default_factory=list, description="levels that failed and are no size, each with the reason"
     )
+    failure_hint: str = Field("", description="what to do about the first of these failures, and the end of its stderr")
     warnings: list[ResultWarning] = Field(default_factory=list, description="warnings of its results, one of each kind")
     threshold: float = Field(description="smallest relative difference that matters")

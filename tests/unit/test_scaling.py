@@ -150,12 +150,13 @@ def test_the_replicas_of_one_process_have_no_part_of_their_own_for_waiting() -> 
 
 def test_a_level_that_failed_leaves_the_speed_up_without_parts() -> None:
     results = known()
-    results[3].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL")
+    results[3].failure = Failure(kind="lost-worker", message="worker 1 was killed by SIGKILL", hint="Look at the node.")
     study = scaling_of(results, 0.02)
     size = study.sizes[1]
     assert size.parts == []
     assert size.speed_up is not None
     assert study.failures == ["2 workers, no all-reduce, step: worker 1 was killed by SIGKILL"]
+    assert study.failure_hint == "Look at the node."
 
 
 def test_a_size_that_failed_says_why_and_what_to_do() -> None:
