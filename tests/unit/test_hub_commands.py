@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.cli.app import app
-from bench.hub.db import exchange
 from bench.model.result import SCHEMA_VERSION
 from bench.publish.hub.client import Client
 
@@ -37,7 +36,7 @@ def test_an_interruption_says_what_is_kept(
     words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(exchange, "import_from", interrupted)
+    monkeypatch.setattr("bench.hub.db.exchange.import_from", interrupted)
     for name in ("get", "put"):
         monkeypatch.setattr(Client, name, interrupted)
     (tmp_path / "explanations").mkdir()
