@@ -95,6 +95,11 @@ class Design:
     cluster: Callable[[Spec], ClusterRun] | None = None
 
     @property
+    def ends_the_study(self) -> bool:
+        """Whether the session may use all the time that the study has left, because no other session follows."""
+        return self.purpose in ("run", "scale")
+
+    @property
     def needs_baseline(self) -> bool:
         """Whether the results are worth nothing without the first one."""
         return self.purpose in BASELINE_PURPOSES

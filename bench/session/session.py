@@ -104,7 +104,7 @@ class Session:
         try:
             self._scouted = recognize(self.launcher, self.results, self.design.inspect)
             self._progress.begin()  # the time limit is for the trials
-            if self.design.deadline is not None and self.design.purpose in ("run", "scale"):
+            if self.design.deadline is not None and self.design.ends_the_study:
                 left = max(1.0, self.design.deadline - time.monotonic())
                 self.settings = self.settings.model_copy(update={"max_time": min(left, self.settings.max_time)})
             reason = self._run_trials() if self._working() else "failed"
@@ -244,7 +244,7 @@ class Session:
             return "target"
         accuracy = self._accuracy(self._open())
         self._progress.planned = None
-        alone = self.design.deadline is None or self.design.purpose in ("run", "scale")  # no other session follows
+        alone = self.design.deadline is None or self.design.ends_the_study
         if alone and accuracy and accuracy.needed:
             least = max(stopping.minimum_trials(accuracy, self.design.pilot, self.design.clear_trials), accuracy.needed)
             self._progress.planned = min(least, self.settings.max_processes)

@@ -15,6 +15,9 @@ from bench.registry.program_errors import error_text, is_devbench, names_program
 LONGEST = 2000
 """Maximum length of a message, in characters. A hub refuses texts of more than 10,000."""
 
+LONGEST_IN_NOTE = 200
+"""Maximum length of the message of an error in a note, in characters."""
+
 
 class ClusterError(Exception):
     """Workers cannot train together. `failure` gives the reason."""
@@ -59,6 +62,11 @@ def failure_of(error: BaseException, file: str | None, phase: Activity) -> Failu
     if request or isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
         return Failure(kind="memory", message=(request or text)[:LONGEST], hint=SMALLER_BATCH, phase=phase)
     return Failure(kind="error", message=text, hint=_hint(error, program), phase=phase)
+
+
+def short_text(error: BaseException) -> str:
+    """Return the type of an exception and the start of its message, for a note."""
+    return f"{type(error).__name__}: {str(error)[:LONGEST_IN_NOTE]}"
 
 
 def _hint(error: BaseException, program: Path | None) -> str:

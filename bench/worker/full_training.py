@@ -8,13 +8,11 @@ from typing import Any
 from bench.errors import NotApplicable
 from bench.worker import loops
 from bench.worker.batches import fit_arguments
+from bench.worker.failure import short_text
 from bench.worker.protocol import Note
 from bench.worker.rig import Rig, steps_of_training
 from bench.worker.step_counter import StepCounter
 from bench.worker.timed_loop import Finished
-
-LONGEST = 200
-"""Maximum characters of an error in a note."""
 
 
 def train(rig: Rig, counter: StepCounter) -> Any:
@@ -62,5 +60,5 @@ def final_metrics(rig: Rig, returned: Any, counter: StepCounter) -> dict[str, fl
         try:
             metrics.update({key: float(value) for key, value in rig.call("evaluate").items()})
         except Exception as error:
-            rig.send(Note(text=f"evaluate failed: {type(error).__name__}: {str(error)[:LONGEST]}"))
+            rig.send(Note(text=f"evaluate failed: {short_text(error)}"))
     return metrics

@@ -141,9 +141,8 @@ class Worker:
 
         def on_first(model: Any) -> None:
             rig.what_ifs.check()
-            synchronizer.model = model
+            synchronizer.observe(model)
             self.read_losses(rig, timed_loop, model)
-            synchronizer.prepare(model)
             self.enter_first_step(timed_loop)
             timed_loop.end_set_up()
             timed_loop.begin()
@@ -159,9 +158,8 @@ class Worker:
         build_start = time.perf_counter()
         if self.start.script is None:
             build_start = build(self.phases, rig, draw_weights=not self.start.full)
-        synchronizer.model = rig.model if rig.compiled or rig.has("step") else None
-        if synchronizer.model is not None:
-            synchronizer.prepare(synchronizer.model)
+        if rig.model is not None and (rig.compiled or rig.has("step")):
+            synchronizer.observe(rig.model)
         if isinstance(timed_loop, StepCounter):
             hook.observer = timed_loop
             self.train(rig, hook, timed_loop, build_start)

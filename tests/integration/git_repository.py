@@ -8,6 +8,9 @@ from pathlib import Path
 
 AUTHOR = ("-c", "user.name=devbench", "-c", "user.email=devbench@localhost", "-c", "commit.gpgsign=false")
 
+SCRIPT = "import helper\n"
+"""The script of `project`."""
+
 
 class GitRepository:
     """A repository with the branch `main`.
@@ -35,3 +38,12 @@ class GitRepository:
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", "Change it")
         return self.git("rev-parse", "HEAD")
+
+
+def project(folder: Path) -> GitRepository:
+    """Make a repository with two commits of the script `sub/train.py` and the module that it imports."""
+    made = GitRepository(folder)
+    for number in (1, 2):
+        files = {"sub/train.py": SCRIPT, "sub/helper.py": f"NUMBER = {number}\n", ".gitignore": "data/\n"}
+        made.commit(files)
+    return made

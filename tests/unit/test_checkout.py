@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_repository import GitRepository
+from git_repository import SCRIPT, GitRepository, project
 
 from bench.config.settings import RunSettings
 from bench.errors import UsageError
@@ -21,15 +21,11 @@ from bench.worker.start_up import import_own_modules
 
 pytestmark = pytest.mark.once
 
-SCRIPT = "import helper\n"
-
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
     """Return a repository with two commits. It is the working folder."""
-    made = GitRepository(tmp_path / "project")
-    for number in (1, 2):
-        made.commit({"sub/train.py": SCRIPT, "sub/helper.py": f"NUMBER = {number}\n", ".gitignore": "data/\n"})
+    made = project(tmp_path / "project")
     monkeypatch.chdir(made.folder)
     return made
 

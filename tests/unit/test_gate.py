@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from git_repository import GitRepository
+from git_repository import SCRIPT, GitRepository, project
 from typer.testing import CliRunner
 
 from bench.analyse.comparable import differences
@@ -35,15 +35,11 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SCRIPT = "import helper\n"
-
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
     """Return a repository with two commits. It is the working folder."""
-    made = GitRepository(tmp_path / "project")
-    for number in (1, 2):
-        made.commit({"sub/train.py": SCRIPT, "sub/helper.py": f"NUMBER = {number}\n", ".gitignore": "data/\n"})
+    made = project(tmp_path / "project")
     monkeypatch.chdir(made.folder)
     return made
 

@@ -17,6 +17,7 @@ from bench.worker.diagnose import (
     transfers,
 )
 from bench.worker.epoch_timer import EpochTimer
+from bench.worker.failure import short_text
 from bench.worker.fit_hook import FitHook
 from bench.worker.protocol import Finish, Note, PlacementChecked
 from bench.worker.rig import Rig
@@ -86,5 +87,5 @@ def optional(name: str, rig: Rig, measure: Callable[[], None]) -> None:
     try:
         measure()
     except Exception as error:
-        rig.send(Note(text=f"{name} could not be measured: {type(error).__name__}: {str(error)[:200]}"))
+        rig.send(Note(text=f"{name} could not be measured: {short_text(error)}"))
     rig.report_facts()

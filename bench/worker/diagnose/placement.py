@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from bench.model.placement import Operation, Placement
+from bench.worker.failure import short_text
 from bench.worker.fit_hook import FitHook
 from bench.worker.loops import fused_function, python_step
 from bench.worker.rig import Rig
@@ -56,9 +57,6 @@ ONE_STEP = {
 GENERATED = 10
 """Batches for one step of `fit`, which reads in advance."""
 
-LONGEST = 200
-"""Maximum characters of an error in a reason."""
-
 TYPE_ATTRIBUTES = ("dtype", "T", "SrcT", "Tparams", "Tidx")
 """Attributes that name the dtype of such an operation. `Range` has only `Tidx`. Elsewhere, `Tidx` is an integer."""
 
@@ -79,7 +77,7 @@ def check(rig: Rig, hook: FitHook) -> Placement:
             run()
     except Exception as error:
         placement = judge([], rig.ctx.device, method)
-        reason = f"another step failed with {type(error).__name__}: {str(error)[:LONGEST]}"
+        reason = f"another step failed with {short_text(error)}"
         return placement.model_copy(update={"reason": reason})
     return judge(nodes, rig.ctx.device, method)
 

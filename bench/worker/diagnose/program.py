@@ -11,6 +11,7 @@ from bench.whatif.without_metrics import metrics_of
 from bench.worker import examples
 from bench.worker.diagnose import inspection, own_time, pipeline_stages, repeated_calls
 from bench.worker.epoch_timer import EpochTimer
+from bench.worker.failure import short_text
 from bench.worker.fit_epochs import FitEpochs, validated_epochs
 from bench.worker.fit_hook import FitHook
 from bench.worker.frames import Sources
@@ -26,9 +27,6 @@ WORK = {"class_weight", "sample_weight"}
 
 MAX_FUNCTIONS = 5
 """Maximum number of functions that are listed."""
-
-LONGEST = 200
-"""Maximum characters of an error in a note."""
 
 
 def read_facts(rig: Rig, hook: FitHook, timer: EpochTimer, tracing: Tracing) -> None:
@@ -60,7 +58,7 @@ def _read_lengths(rig: Rig, hook: FitHook, timer: EpochTimer) -> None:
         try:
             facts.total_steps = steps_of_training(rig)
         except Exception as error:  # the steps are measured already
-            rig.send(Note(text=f"total_steps failed: {type(error).__name__}: {str(error)[:LONGEST]}"))
+            rig.send(Note(text=f"total_steps failed: {short_text(error)}"))
     elif rig.state.program_steps:
         facts.total_steps = rig.state.program_steps
     elif run is not None and rig.spec.loop == "as-written":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +52,8 @@ class TracedCalls:
     def __init__(self, tf: Any, running: Running, tracing: Tracing, timed_loop: TimedLoop) -> None:
         self._tracing = tracing
         self._timed_loop = timed_loop
-        self._new: dict[str, _Calls] = {}
-        self._known: dict[str, _Calls] = {}
+        self._new: defaultdict[str, _Calls] = defaultdict(_Calls)
+        self._known: defaultdict[str, _Calls] = defaultdict(_Calls)
         self._latest: dict[str, tuple[Any, Any, Any]] = {}  # the latest call that traced, by the function's name
         self._pending: list[tuple[str, float, float]] = []  # the calls that traced since the latest step
         self._other_seconds = 0.0  # tracing outside of the calls
@@ -69,8 +70,7 @@ class TracedCalls:
             returned = original(function, *args, **kwargs)
             seconds, name = time.perf_counter() - began, name_of(function)
             if tracing.count == count:
-                known = self._known.get(name) or self._known.setdefault(name, _Calls())
-                known.add(seconds)
+                self._known[name].add(seconds)
             else:
                 self._pending.append((name, seconds, tracing.seconds - trace_seconds))
                 self._latest[name] = function, args, kwargs
@@ -90,7 +90,7 @@ class TracedCalls:
             self._steps += steps
             self._other_seconds += self._seen - before
             for name, seconds, trace_seconds in self._pending:
-                self._new.setdefault(name, _Calls()).add(seconds, trace_seconds)
+                self._new[name].add(seconds, trace_seconds)
                 self._other_seconds -= trace_seconds
         self._pending.clear()
 
