@@ -165,7 +165,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "scripts": (*_RUN, "action.yml", "tests/integration/tensorflow_script.py", "tests/scripts/**/*"),
     "tensorflow-2.10": (*_WORKER, "tests/integration/**/*.py", "tests/scripts/**/*.py"),
     "workers": (*_RUN, "tests/workers/*.py"),
-    "workers-2.10": (*_WORKER, "bench/study/scale*.py", "bench/analyse/scaling.py", "tests/workers/*.py"),
+    "workers-2.10": (*_WORKER, "bench/study/scale*.py", "bench/analyse/scaling*.py", "tests/workers/*.py"),
 }
 """Patterns of each group's inputs, relative to the root of the repository. "!" excludes files."""
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.analyse.outcome import Outcome
-from bench.analyse.scaling import is_size, scaling_of
+from bench.analyse.scaling import scaling_of
+from bench.analyse.scaling_levels import is_size
 from bench.analyse.sweep import first_points, sweep_of
 from bench.model.explanation import Explanation
 from bench.model.result import Result

@@ -14,7 +14,8 @@ from functools import partial
 
 from bench import backends, registry
 from bench.analyse.samples import has_measurements
-from bench.analyse.scaling import is_size, scaling_of
+from bench.analyse.scaling import scaling_of
+from bench.analyse.scaling_levels import is_size
 from bench.config.settings import RunSettings
 from bench.errors import Interrupted, NotApplicable, RunFailed, SettingsError, UsageError
 from bench.model.plan import Group, Planned
