@@ -8,7 +8,7 @@ Each report carries the time of its own cause, because the hub drops a report th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from bench.watcher import overdue
@@ -65,6 +65,7 @@ class JobView:
         warnings: the newest warning event about each object, by the object's UID.
         now: the current time.
         started: the latest number that each index has reached, by index, if a pod of it started. The pod may be gone.
+        excused: until when runs might wait for a node forever, by the run's id.
     """
 
     job: Object
@@ -72,6 +73,7 @@ class JobView:
     warnings: Mapping[str, Object]
     now: datetime
     started: Mapping[int, int]
+    excused: Mapping[str, datetime] = field(default_factory=dict)
 
     @property
     def failure(self) -> Object | None:
@@ -102,8 +104,8 @@ def job_reports(view: JobView, patience: float) -> list[RunReport]:
         patience: seconds that a run may wait for a node before it counts as failed.
     """
     found = [report for pod in view.latest.values() if (report := pod_report(view, pod))]
-    reports = [with_patience(report, view.now, patience) for report in found]
-    podless = [with_patience(report, view.now, patience) for report in podless_reports(view)]
+    reports = [with_patience(report, view.now, patience, view.excused) for report in found]
+    podless = [with_patience(report, view.now, patience, view.excused) for report in podless_reports(view)]
     podless += _queued_reports(view, reports)
     # If a pod was evicted, the report about the next attempt replaces the report about the pod.
     by_id: dict[str, RunReport] = {}

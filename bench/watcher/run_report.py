@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -23,6 +24,7 @@ class RunReport:
         pool: the pool that it runs in.
         node: the node of its pod, or None if the pod has none.
         since: when the cause of the report occurred.
+        may_wait: whether the run may wait as long as it has to, such as for another run on the node.
     """
 
     id: str
@@ -33,25 +35,31 @@ class RunReport:
     pool: str
     node: str | None
     since: datetime
+    may_wait: bool = False
 
 
-def with_patience(report: RunReport, now: datetime, patience: float, own_node: bool = False) -> RunReport:
+def with_patience(
+    report: RunReport, now: datetime, patience: float, excused: Mapping[str, datetime], own_node: bool = False
+) -> RunReport:
     """Return a report that says "failed" if the run waited too long for a node.
 
-    A run may wait forever if it is suspended or if another run uses the node. If the run's pod starts later, the pod's
-    own reports win.
+    A run may wait forever if it is suspended or if another run uses the node. Its patience begins when that ends. If
+    the run's pod starts later, the pod's own reports win.
 
     Args:
         report: the report so far.
         now: the current time.
         patience: seconds that a run may wait for a node before it counts as failed.
+        excused: until when runs might wait forever, by id.
         own_node: whether the node that is in use may be in use by the run's own workers.
     """
-    waited = (now - report.since).total_seconds()
+    if report.state != "waiting":
+        return report
     may_wait = report.reason.startswith("Suspended") or (BUSY_NODE in report.reason and not own_node)
-    if report.state == "waiting" and report.node is None and waited > patience and not may_wait:
+    waited = (now - max(report.since, excused.get(report.id, report.since))).total_seconds()
+    if report.node is None and waited > patience and not may_wait:
         return replace(report, state="failed", reason=f"{report.reason} (waited {waited:.0f} s for a node)")
-    return report
+    return replace(report, may_wait=may_wait)
 
 
 def report_of(job: Object, index: int, number: int, state: PodState, reason: str, pod: Object | None) -> RunReport:

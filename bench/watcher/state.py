@@ -54,6 +54,7 @@ class Watcher:
         self.reported: dict[str, dict[str, tuple[RunReport, float]]] = {}
         self.unsent: dict[str, RunReport] = {}
         self._changed: set[str] = set()
+        self._excused: dict[str, dict[str, datetime]] = {}
 
     def update(self, change: Change) -> None:
         """Apply a change to what is known of the cluster."""
@@ -102,8 +103,10 @@ class Watcher:
         time_ = datetime.fromtimestamp(now, timezone.utc)
         job, started = self.jobs[uid], self.started.get(uid, {})
         latest = latest_pods(self.pods.get(uid, {}).values())
-        view = JobView(job, latest, self.warnings, time_, started)
+        excused = self._excused.setdefault(uid, {})
+        view = JobView(job, latest, self.warnings, time_, started, excused)
         reports = run_reports(view, self.patience, queues.of(job))
+        excused.update({report.id: time_ for report in reports if report.may_wait})
         if workers(job) > 1 and not reports:
             current.clear()  # no worker is missing any more
         told = {report.id for report in reports}
@@ -137,6 +140,7 @@ class Watcher:
             for report in deleted_job_reports(self.jobs.pop(uid), pods.values(), now, self.started.pop(uid, {})):
                 self.unsent[report.id] = report
             self.reported.pop(uid, None)
+            self._excused.pop(uid, None)
             for subject in (uid, *pods):
                 self.warnings.pop(subject, None)
         if change.action != "DELETED":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from bench.watcher.attempts import attempt, ended_indexes, has_ended, next_attempt, workers
 from bench.watcher.pod_status import QUEUED, JobView, job_reports, pod_report, podless_reports
@@ -32,7 +31,7 @@ def run_reports(view: JobView, patience: float, wait: Wait) -> list[RunReport]:
         return job_reports(view, patience)
     reports = job_reports(view, math.inf) if count == 1 else _several(view)
     placed = any(pod.get("spec", {}).get("nodeName") for pod in view.latest.values())
-    return [_after_others(report, placed, view.now, patience, wait) for report in reports]
+    return [_after_others(report, placed, view, patience, wait) for report in reports]
 
 
 def _several(view: JobView) -> list[RunReport]:
@@ -83,13 +82,13 @@ def _waiting(view: JobView, problems: Mapping[int, RunReport]) -> list[RunReport
     return [replace(report, node=nodes[worst] if not runs else report.node)]
 
 
-def _after_others(report: RunReport, placed: bool, now: datetime, patience: float, wait: Wait) -> RunReport:
+def _after_others(report: RunReport, placed: bool, view: JobView, patience: float, wait: Wait) -> RunReport:
     """Return a report that takes the other runs on the same nodes into account. Waiting starts when the last one ended.
 
     Args:
         report: the report so far.
         placed: whether a pod of the run has a node.
-        now: the current time.
+        view: the Job.
         patience: seconds that a run may wait for a node before it counts as failed.
         wait: what the run waits for: the other runs on the same nodes.
     """
@@ -100,7 +99,7 @@ def _after_others(report: RunReport, placed: bool, now: datetime, patience: floa
             return replace(report, reason=f"{QUEUED}: behind {wait.behind}")
         if wait.since:
             report = replace(report, since=max(report.since, wait.since))
-    patient = with_patience(report, now, patience, own_node=placed)
+    patient = with_patience(report, view.now, patience, view.excused, own_node=placed)
     never = patient.reason.replace("Waiting for ", "", 1).replace(": ", " never came: ", 1)
     is_group = patient.state == "failed" and patient.reason.startswith("Waiting for ")
     return replace(patient, reason=never) if is_group else patient

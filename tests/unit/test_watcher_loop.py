@@ -46,6 +46,17 @@ def test_a_waiting_run_is_reported_immediately_and_with_each_heartbeat() -> None
     assert len(reports(loop, NOW + HEARTBEAT)) == 1
 
 
+def test_a_run_that_waited_for_another_run_has_all_its_patience_when_the_reason_changes() -> None:
+    busy = {**UNSCHEDULABLE, "message": "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules."}
+    waiting = pod(phase="Pending", conditions=[busy])
+    loop = watcher(Change("Pod", "LIST", (waiting,)))
+    reports(loop)
+    reports(loop, NOW + 7200)
+    loop.update(Change("Pod", "SET", (WAITING,)))
+    states = [reports(loop, NOW + 7200 + seconds)[0].state for seconds in (1, loop.patience + 1)]
+    assert states == ["running", "failed"]
+
+
 def test_a_failure_is_reported_once() -> None:
     failed = pod(phase="Failed", node="n", containerStatuses=container(terminated={"reason": "OOMKilled"}))
     loop = watcher(Change("Pod", "LIST", (failed,)))
