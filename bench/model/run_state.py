@@ -75,6 +75,7 @@ class LiveProgress(Progress):
     Messages to a hub do not contain these.
     """
 
+    earlier_trials: float = Field(0.0, description="Seconds that the trials before the current one took.")
     results: SkipValidation[tuple[LiveResult, ...]] = ()
     explanation: SkipValidation[Explanation | None] = None
 

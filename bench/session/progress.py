@@ -22,7 +22,7 @@ class ProgressReporter:
         listener: Receives each report.
 
     Attributes:
-        trial: Number of the current trial, from 1.
+        trial: Number of the current trial, from 1. 0 before the first.
         planned: Number of trials that the target needs, once the pilot shows it.
         budget: Time limit in seconds.
     """
@@ -37,10 +37,16 @@ class ProgressReporter:
         self.trial = 0
         self.planned: int | None = None
         self.budget = 0.0
+        self._earlier_trials = 0.0
 
     def begin(self) -> None:
         """Count the time of the session from now on."""
         self._start = time.monotonic()
+
+    def begin_trial(self) -> None:
+        """Count a trial, which begins now."""
+        self.trial += 1
+        self._earlier_trials = self.elapsed
 
     @property
     def elapsed(self) -> float:
@@ -64,6 +70,7 @@ class ProgressReporter:
                 elapsed=self.elapsed,
                 budget=self.budget,
                 estimates=estimates,
+                earlier_trials=self._earlier_trials,
                 results=tuple(
                     LiveResult(other, examples_per_step(other.spec, self._plan[other.key].examples, other.samples))
                     for other in self._results

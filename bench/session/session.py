@@ -142,7 +142,7 @@ class Session:
     def _run_trials(self) -> StopReason:
         while True:
             self._trial_start = time.monotonic()
-            self._progress.trial += 1
+            self._progress.begin_trial()
             self._progress.budget = self._limits().max_time
             if self.design.deadline is not None:  # the time left is that of the whole study
                 self._progress.budget = self._progress.elapsed + self.design.deadline - time.monotonic()

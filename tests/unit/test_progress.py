@@ -35,6 +35,7 @@ def progress_of(**changes: object) -> LiveProgress:
         "trial": 4,
         "planned": 7,
         "elapsed": 30.0,
+        "earlier_trials": 24.0,
         "budget": 120.0,
         "estimates": [Estimate(title="cifar on cpu, fit", step_seconds=0.0184, relative_error=0.021)],
     }
@@ -43,7 +44,7 @@ def progress_of(**changes: object) -> LiveProgress:
 
 def test_a_plain_line_has_the_phase_the_process_the_estimate_and_the_time_left() -> None:
     assert line(progress_of()) == (
-        "cifar on cpu, fit, process 4 of about 7: steady state, step 18.4 ms ± 2.1% (at most 40 s left)"
+        "cifar on cpu, fit, process 4 of about 7: steady state, step 18.4 ms ± 2.1% (about 26 s left)"
     )
 
 
@@ -58,7 +59,9 @@ def test_before_the_trials_of_a_script_the_line_says_what_is_looked_for() -> Non
     [
         (0.0, 1, None, "at most 2 min 0 s left"),
         (30.0, 4, None, "at most 1 min 30 s left"),
-        (30.0, 4, 7, "at most 40 s left"),
+        (30.0, 4, 7, "about 26 s left"),
+        (32.0, 4, 7, "about 24 s left"),
+        (37.0, 4, 4, "at most 1 min 23 s left"),
         (30.0, 4, 30, "at most 1 min 30 s left"),
         (121.0, 4, 7, "the time limit is reached, so this trial is the last"),
         (30.0, 4, 3, "more trials than planned, at most 1 min 30 s left"),
@@ -218,7 +221,7 @@ def test_a_terminal_shows_the_explanation_so_far_above_what_runs_as_far_as_there
     assert lines[len(complete) :] == [
         "",
         "cifar on cpu, fit, process 4 of about 7",
-        "  steady state, at most 40 s left",
+        "  steady state, about 26 s left",
         "  cifar on cpu, fit: step 18.4 ms ± 2.1%",
     ]
     short = view(progress, width=80, height=20).plain.splitlines()

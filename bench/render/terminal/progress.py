@@ -174,7 +174,7 @@ def _titled_step(estimate: Estimate) -> str:
 
 
 def _time_left(progress: Progress) -> str:
-    """Return the time left: for the planned processes at the pace so far, or until the time limit if that is less."""
+    """Return the time left: for the planned trials if each takes as long as those before, or until the time limit."""
     if progress.budget <= 0:
         return f"{numbers.time(progress.elapsed)} so far"
     left = progress.budget - progress.elapsed
@@ -183,6 +183,9 @@ def _time_left(progress: Progress) -> str:
     done = progress.trial - 1
     if progress.planned and done >= progress.planned:
         return f"more trials than planned, at most {numbers.whole_seconds(left)} left"
-    if progress.planned and done:
-        left = min(left, progress.elapsed / done * (progress.planned - done))
+    if progress.planned and done and isinstance(progress, LiveProgress):
+        pace = progress.earlier_trials / done
+        expected = max(pace * progress.planned - progress.elapsed, pace * (progress.planned - progress.trial))
+        if 1 <= expected < left:
+            return f"about {numbers.whole_seconds(expected)} left"
     return f"at most {numbers.whole_seconds(left)} left"
