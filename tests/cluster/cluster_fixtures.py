@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,6 +50,22 @@ def clouds(plane: ControlPlane) -> ControlPlane:
 
     plane.apply(*CLOUDS)
     return plane
+
+
+@pytest.fixture(scope="session")
+def real_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane with a real node that has the cpu and hub images."""
+    import real_node
+    from images.base_images import python_3_13
+    from images.engine import build
+
+    from bench.version import __version__
+
+    base = python_3_13(tmp_path_factory.mktemp("base"))
+    with TemporaryDirectory(prefix="db") as folder, real_node.run_node(Path(folder)) as plane:
+        for backend in ("cpu", "hub"):
+            real_node.load(plane, build(backend, base), f"docker.io/library/devbench:{__version__}-{backend}")
+        yield plane
 
 
 def go_module(module: str) -> Path:

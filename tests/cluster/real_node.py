@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import programs
-from control_plane import ControlPlane, run_control_plane, wait_until
+from control_plane import ControlPlane, Object, run_control_plane, wait_until
 from images.engine import podman
 
 HOST, NODE = "10.99.7.1", "10.99.7.2"
@@ -74,6 +74,12 @@ def load(plane: ControlPlane, image: str, name: str) -> None:
         _ctr(plane, "images", "import", "--snapshotter", "overlayfs", str(archive))
     finally:
         archive.unlink()
+
+
+def kill(plane: ControlPlane, pod: Object) -> None:
+    """Kill the processes of a pod's container, as the kernel does if memory is short."""
+    (status,) = pod["status"]["containerStatuses"]
+    _ctr(plane, "tasks", "kill", "--signal", "SIGKILL", "--all", status["containerID"].removeprefix("containerd://"))
 
 
 def _ctr(plane: ControlPlane, *words: str) -> str:

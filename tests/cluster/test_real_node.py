@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 import real_node
@@ -19,134 +12,21 @@ import urllib3
 from control_plane import ControlPlane, Object, wait_until
 from images.base_images import python_3_13
 from images.engine import build
-from rendering import CHART, helm
+from release import RUN, Release, results, values
 
 from bench.version import __version__
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("real-node"), pytest.mark.timeout(2400)]
 
-LOOKUPS = '''
-"""Look up rows in a large table, which is faster with two threads than with one."""
+SCRIPT = """
+import numpy as np
+from tensorflow import keras
 
-import tensorflow as tf
-
-
-def inputs(ctx):
-    return (ctx.rng.integers(0, 4_000_000, 400_000, dtype="int32"),)
-
-
-def step():
-    table = tf.random.stateless_uniform((4_000_000, 16), seed=(1, 2))
-    return lambda rows: tf.reduce_sum(tf.gather(table, rows), axis=0)
-'''
-TRAINS = '''
-"""Train a small model."""
-
-import tensorflow as tf
-from pydantic import BaseModel
-
-
-class Params(BaseModel):
-    batch: int = 32
-
-
-def data(p, ctx):
-    return ctx.rng.normal(size=(640, 64)).astype("float32"), ctx.rng.integers(0, 4, 640)
-
-
-def model(p):
-    model = tf.keras.Sequential([tf.keras.layers.Input((64,)), tf.keras.layers.Dense(256), tf.keras.layers.Dense(4)])
-    model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    return model
-'''
-TOGETHER = """#!{python}
-import sys
-import yaml
-
-items = [item for item in yaml.safe_load_all(sys.stdin) if item]
-for item in items:
-    if item["kind"] == "Job":
-        del item["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
-yaml.safe_dump_all(items, sys.stdout)
+images, labels = np.random.rand(3200, 64).astype("float32"), np.random.randint(0, 4, 3200)
+model = keras.Sequential([keras.layers.Input((64,)), keras.layers.Dense(256, "relu"), keras.layers.Dense(4)])
+model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+model.fit(images, labels, epochs=20, batch_size=32)
 """
-"""A post-renderer of Helm that lets all workers of a run share the only node."""
-
-RUN = 600.0
-"""Time limit of a run of one workload on a pool, in seconds."""
-
-
-@dataclass
-class Release:
-    """A release of the chart on the node.
-
-    Attributes:
-        plane: control plane of the node.
-        namespace: namespace of the release.
-        program: "helm-3" or "helm-4".
-    """
-
-    plane: ControlPlane
-    namespace: str
-    program: str = "helm-4"
-
-    def helm(self, *words: str) -> str:
-        return helm(self.program, *words, "-n", self.namespace, kubeconfig=self.plane.kubeconfig)
-
-    def upgrade(self, values: Object, *options: str) -> str:
-        """Install or upgrade the release, with further options of Helm, and return its output."""
-        file = self.plane.folder / "values.json"
-        file.write_text(json.dumps(values), encoding="utf-8")
-        return self.helm("upgrade", "--install", "devbench", str(CHART), "--values", str(file), *options)
-
-    def jobs(self) -> dict[str, Object]:
-        """Return the Jobs by pool."""
-        jobs = self.plane.get("jobs", "-n", self.namespace)
-        return {job["metadata"]["labels"]["devbench/pool"]: job for job in jobs}
-
-    def pods(self, pool: str, *phases: str) -> list[Object]:
-        """Return the pods of a pool that are in one of these phases."""
-        pods = self.plane.get("pods", "-n", self.namespace, "-l", f"devbench/pool={pool}")
-        return [pod for pod in pods if pod["status"]["phase"] in phases]
-
-    def logs(self, pool: str) -> str:
-        """Return the output of a pool's runs."""
-        words = ("-n", self.namespace, "-l", f"devbench/pool={pool}", "--prefix", "--tail=-1")
-        return self.plane.kubectl("logs", *words, check=False)
-
-    def ended(self) -> bool:
-        """Return whether every Job has ended."""
-        conditions = [job["status"].get("conditions", []) for job in self.jobs().values()]
-        return all(
-            any(condition["type"] in ("Complete", "Failed") for condition in job_conditions)
-            for job_conditions in conditions
-        )
-
-    @contextmanager
-    def forward_hub(self) -> Iterator[str]:
-        """Forward a port to the hub with the command from the notes of the chart, and yield its address."""
-        words = [str(self.plane.kubectl_program), f"--kubeconfig={self.plane.kubeconfig}", "-n", self.namespace]
-        words += ["port-forward", "service/devbench-hub", ":80", "--address=127.0.0.1"]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout
-            yield "http://" + process.stdout.readline().split()[2]
-            process.terminate()
-
-    def fetch(self, path: str) -> Any:
-        """Return the response of the hub to a GET request."""
-        with self.forward_hub() as url:
-            response = urllib3.request("GET", url + path, timeout=30)
-        assert response.status == 200, response.data
-        return response.json()
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane with a real node that has the cpu and hub images."""
-    base = python_3_13(tmp_path_factory.mktemp("base"))
-    with TemporaryDirectory(prefix="db") as folder, real_node.run_node(Path(folder)) as plane:
-        for backend in ("cpu", "hub"):
-            real_node.load(plane, build(backend, base), f"docker.io/library/devbench:{__version__}-{backend}")
-        yield plane
 
 
 @pytest.fixture(scope="module")
@@ -156,12 +36,14 @@ def cuda(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def release(node: ControlPlane) -> Release:
+def release(real_plane: ControlPlane) -> Release:
     """A release in a namespace with the restricted Pod Security level and a volume for the results."""
     name = "bench"
     labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
-    node.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}, _volume(node))
-    return Release(node, name)
+    real_plane.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}, _volume(real_plane)
+    )
+    return Release(real_plane, name)
 
 
 def _volume(plane: ControlPlane) -> Object:
@@ -182,28 +64,6 @@ def _volume(plane: ControlPlane) -> Object:
     }
 
 
-def values(**more: Any) -> Object:
-    """Return values with two pools on the same node, with one and two CPUs."""
-    nothing = {"cpu": "0"}
-    return {
-        "workloads": ["lookups"],
-        "customWorkloads": {"lookups": {"inline": LOOKUPS}},
-        "settings": {"max_time": "20s", "max_processes": 3},
-        "poolDefaults": {"preset": "none", "memory": "2Gi", "ephemeralStorage": "256Mi"},
-        "pools": {"cpu": None, "t4": None, "one": {"cpu": 1}, "two": {"cpu": 2}},
-        "image": {"pullPolicy": "Never"},
-        "hub": {"persistence": {"storageClass": "own"}, "resources": {"requests": nothing}},
-        "watcher": {"resources": {"requests": nothing}},
-        "metrics": {"lingerSeconds": 5},
-        **more,
-    }
-
-
-def results(release: Release) -> list[Object]:
-    """Return all results of the hub, newest first."""
-    return list(release.fetch("/api/v1/results?limit=200")["results"])
-
-
 def start_run(release: Release, values: Object, pool: str) -> None:
     """Start new runs with changed values, and wait until the run of a pool measures."""
     before = {item["run"]["id"] for item in release.fetch("/api/v1/runs?limit=200")["runs"]}
@@ -212,7 +72,8 @@ def start_run(release: Release, values: Object, pool: str) -> None:
     def measuring() -> bool:
         items = release.fetch("/api/v1/runs?limit=200")["runs"]
         started = [item for item in items if item["run"]["id"] not in before and item["run"]["pool"] == pool]
-        return any(item["state"] == "running" and (item["run"].get("progress") or {}).get("note") for item in started)
+        phases = [(item["run"]["progress"] or {}).get("phase") for item in started if item["state"] == "running"]
+        return any(phase not in (None, "waiting") for phase in phases)
 
     wait_until(f"a new run of pool {pool} measures", measuring, RUN)
 
@@ -369,9 +230,9 @@ def test_uninstalling_leaves_only_the_results(release: Release) -> None:
     assert claim["metadata"]["name"] == "devbench-results"
 
 
-def test_helm_3_installs_the_chart_and_both_pools_complete(node: ControlPlane) -> None:
-    release = Release(node, "bench-3", "helm-3")
-    node.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
+def test_helm_3_installs_the_chart_and_both_pools_complete(real_plane: ControlPlane) -> None:
+    release = Release(real_plane, "bench-3", "helm-3")
+    real_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
     release_values = values()
     release_values["hub"] = {**release_values["hub"], "persistence": {"enabled": False}}
     release.upgrade(release_values)
@@ -381,42 +242,30 @@ def test_helm_3_installs_the_chart_and_both_pools_complete(node: ControlPlane) -
     release.helm("uninstall", "devbench")
 
 
-def test_the_pods_of_two_workers_train_together(node: ControlPlane) -> None:
-    release = Release(node, "scaling", "helm-3")
-    node.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
-    release_values = values(workloads=["trains"], customWorkloads={"trains": {"inline": TRAINS}})
-    release_values["settings"] = {"max_time": "60s", "max_processes": 1}
-    release_values["pools"] = {"cpu": None, "t4": None, "pair": {"cpu": 1, "workers": [2]}}
+def test_an_unchanged_script_comes_from_a_config_map(real_plane: ControlPlane) -> None:
+    release = Release(real_plane, "script")
+    real_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
+    script = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "train-1"}, "data": {"train.py": SCRIPT}}
+    real_plane.kubectl("apply", "-n", release.namespace, "-f", "-", stdin=json.dumps(script))
+    custom = {"train": {"configMap": {"name": "train-1"}}}
+    release_values = values(workloads=["train"], customWorkloads=custom)
+    release_values["pools"] = {"cpu": None, "t4": None, "one": {"cpu": 1}}
     release_values["hub"] = {**release_values["hub"], "persistence": {"enabled": False}}
-    together = node.folder / "together"
-    together.write_text(TOGETHER.format(python=sys.executable), encoding="utf-8")
-    together.chmod(0o755)
-    release.upgrade(release_values, "--post-renderer", str(together))
+    release.upgrade(release_values)
     wait_until("the Job has ended", release.ended, RUN)
-    assert len(release.pods("pair", "Succeeded")) == 2, release.logs("pair")
-    by_count = {}
-    for item in results(release):
-        document = release.fetch(f"/api/v1/results/{item['id']}")
-        workers = document["spec"]["workers"]
-        if workers["strategy"] != "none" and workers["reduce"]:
-            by_count[workers["count"]] = document
-    assert by_count.keys() == {1, 2}
-    assert {document["status"] for document in by_count.values()} == {"complete"}
-    (one,), (two,) = (by_count[count]["samples"] for count in (1, 2))
-    assert two["first_losses"] == pytest.approx(one["first_losses"], rel=1e-3)
-    with release.forward_hub() as url:
-        page = urllib3.request("GET", f"{url}/scaling/{by_count[2]['parent']}", timeout=30)
-    assert page.status == 200
-    assert "2 workers" in page.data.decode()
+    (item,) = results(release)
+    document = release.fetch(f"/api/v1/results/{item['id']}")
+    assert document["status"] == "complete", document["failure"]
+    assert document["recognition"]["chosen"]["kind"] == "fit", document["recognition"]
     release.helm("uninstall", "devbench")
 
 
-def test_a_run_on_a_node_that_lacks_its_claimed_gpu_fails_with_the_cause(node: ControlPlane, cuda: str) -> None:
-    real_node.load(node, cuda, f"docker.io/library/devbench:{__version__}-cuda")
+def test_a_run_on_a_node_that_lacks_its_claimed_gpu_fails_with_the_cause(real_plane: ControlPlane, cuda: str) -> None:
+    real_node.load(real_plane, cuda, f"docker.io/library/devbench:{__version__}-cuda")
     claim = '[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"1"}]'
-    node.kubectl("patch", "node", real_node.NAME, "--subresource=status", "--type=json", "-p", claim)
-    release = Release(node, "bench-gpu")
-    node.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
+    real_plane.kubectl("patch", "node", real_node.NAME, "--subresource=status", "--type=json", "-p", claim)
+    release = Release(real_plane, "bench-gpu")
+    real_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
     release_values = values(workloads=["matmul"], customWorkloads={})
     release_values["pools"] = {"cpu": None, "t4": None, "gpu": {"backend": "cuda", "preset": "none", "cpu": 1}}
     release_values["hub"] = {**release_values["hub"], "persistence": {"enabled": False}}
