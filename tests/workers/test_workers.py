@@ -498,23 +498,26 @@ while True:
 
 
 @contextmanager
-def busy_process(cpu: int) -> Iterator[None]:
-    """Keep a CPU busy, so that a worker on it runs at half speed.
+def busy_processes(cpu: int) -> Iterator[None]:
+    """Keep a CPU busy with two processes, so that a worker on it runs at a third of its speed.
 
+    If another test keeps both CPUs busy, this worker still has a fourth of its CPU, and the other one has half of it.
     A worker that is suspended and resumed instead also delays each message of the all-reduce.
     """
-    with subprocess.Popen([sys.executable, "-c", BUSY, str(cpu)]) as process:
+    command = [sys.executable, "-c", BUSY, str(cpu)]
+    with subprocess.Popen(command) as first, subprocess.Popen(command) as second:
         try:
             yield
         finally:
-            process.kill()
+            first.kill()
+            second.kill()
 
 
 @pytest.mark.needs("linux")
 @pytest.mark.once
-def test_the_others_wait_for_a_worker_at_half_speed(tmp_path: Path) -> None:
+def test_the_others_wait_for_a_worker_that_is_slowed_down(tmp_path: Path) -> None:
     second = cpus_by_core()[thread_count() // 2]  # the first CPU of worker 1
-    with busy_process(second):
+    with busy_processes(second):
         run = run_devbench(tmp_path, "scale", program(tmp_path, LONG_STEPS), "--workers", "2", "--json", *BRIEF)
     assert run.code == 0, run.text()
     pair = ScalingStudy.model_validate(json.loads(run.out)["scaling"]).sizes[1]
