@@ -49,6 +49,11 @@ class Release:
     def helm(self, *words: str) -> str:
         return helm(self.program, *words, "-n", self.namespace, kubeconfig=self.plane.kubeconfig)
 
+    def create_namespace(self, labels: dict[str, str] | None = None) -> None:
+        """Create the namespace of the release, with labels."""
+        metadata = {"name": self.namespace, "labels": labels or {}}
+        self.plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+
     def upgrade(self, values: Object, *options: str) -> str:
         """Install or upgrade the release, with further options of Helm, and return its output."""
         file = self.plane.folder / "values.json"
@@ -64,6 +69,16 @@ class Release:
         """Return the pods of a pool that are in one of these phases."""
         pods = self.plane.get("pods", "-n", self.namespace, "-l", f"devbench/pool={pool}")
         return [pod for pod in pods if pod["status"]["phase"] in phases]
+
+    def phases(self, pool: str, known: frozenset[str] = frozenset()) -> list[str]:
+        """Return the phase of each run of a pool that measures something, without the runs that are `known` by id."""
+        items = self.fetch("/api/v1/runs?limit=200")["runs"]
+        phases = [
+            (item["run"]["progress"] or {}).get("phase")
+            for item in items
+            if item["run"]["pool"] == pool and item["run"]["id"] not in known and item["state"] == "running"
+        ]
+        return [phase for phase in phases if phase not in (None, "waiting")]
 
     def logs(self, pool: str) -> str:
         """Return the output of a pool's runs."""
@@ -111,6 +126,13 @@ def values(**more: Any) -> Object:
         "metrics": {"lingerSeconds": 5},
         **more,
     }
+
+
+def volatile_values(**more: Any) -> Object:
+    """Return the same values, without a volume for the results of the hub."""
+    changed = values(**more)
+    changed["hub"]["persistence"] = {"enabled": False}
+    return changed
 
 
 def results(release: Release) -> list[Object]:

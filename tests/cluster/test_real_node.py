@@ -12,7 +12,7 @@ import urllib3
 from control_plane import ControlPlane, Object, wait_until
 from images.base_images import python_3_13
 from images.engine import build
-from release import RUN, Release, results, values
+from release import RUN, Release, results, values, volatile_values
 
 from bench.version import __version__
 
@@ -38,12 +38,11 @@ def cuda(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def release(real_plane: ControlPlane) -> Release:
     """A release in a namespace with the restricted Pod Security level and a volume for the results."""
-    name = "bench"
     labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
-    real_plane.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}, _volume(real_plane)
-    )
-    return Release(real_plane, name)
+    release = Release(real_plane, "bench")
+    release.create_namespace(labels)
+    real_plane.apply(_volume(real_plane))
+    return release
 
 
 def _volume(plane: ControlPlane) -> Object:
@@ -66,16 +65,9 @@ def _volume(plane: ControlPlane) -> Object:
 
 def start_run(release: Release, values: Object, pool: str) -> None:
     """Start new runs with changed values, and wait until the run of a pool measures."""
-    before = {item["run"]["id"] for item in release.fetch("/api/v1/runs?limit=200")["runs"]}
+    before = frozenset(item["run"]["id"] for item in release.fetch("/api/v1/runs?limit=200")["runs"])
     release.upgrade(values)
-
-    def measuring() -> bool:
-        items = release.fetch("/api/v1/runs?limit=200")["runs"]
-        started = [item for item in items if item["run"]["id"] not in before and item["run"]["pool"] == pool]
-        phases = [(item["run"]["progress"] or {}).get("phase") for item in started if item["state"] == "running"]
-        return any(phase not in (None, "waiting") for phase in phases)
-
-    wait_until(f"a new run of pool {pool} measures", measuring, RUN)
+    wait_until(f"a new run of pool {pool} measures", lambda: release.phases(pool, before), RUN)
 
 
 def test_two_pools_run_and_the_hub_compares_them(release: Release) -> None:
@@ -232,10 +224,8 @@ def test_uninstalling_leaves_only_the_results(release: Release) -> None:
 
 def test_helm_3_installs_the_chart_and_both_pools_complete(real_plane: ControlPlane) -> None:
     release = Release(real_plane, "bench-3", "helm-3")
-    real_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
-    release_values = values()
-    release_values["hub"] = {**release_values["hub"], "persistence": {"enabled": False}}
-    release.upgrade(release_values)
+    release.create_namespace()
+    release.upgrade(volatile_values())
     wait_until("both Jobs have ended", release.ended, RUN)
     items = results(release)
     assert sorted((result["pool"], result["status"]) for result in items) == [("one", "complete"), ("two", "complete")]
@@ -244,13 +234,12 @@ def test_helm_3_installs_the_chart_and_both_pools_complete(real_plane: ControlPl
 
 def test_an_unchanged_script_comes_from_a_config_map(real_plane: ControlPlane) -> None:
     release = Release(real_plane, "script")
-    real_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
+    release.create_namespace()
     script = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "train-1"}, "data": {"train.py": SCRIPT}}
     real_plane.kubectl("apply", "-n", release.namespace, "-f", "-", stdin=json.dumps(script))
     custom = {"train": {"configMap": {"name": "train-1"}}}
-    release_values = values(workloads=["train"], customWorkloads=custom)
+    release_values = volatile_values(workloads=["train"], customWorkloads=custom)
     release_values["pools"] = {"cpu": None, "t4": None, "one": {"cpu": 1}}
-    release_values["hub"] = {**release_values["hub"], "persistence": {"enabled": False}}
     release.upgrade(release_values)
     wait_until("the Job has ended", release.ended, RUN)
     (item,) = results(release)
@@ -265,10 +254,9 @@ def test_a_run_on_a_node_that_lacks_its_claimed_gpu_fails_with_the_cause(real_pl
     claim = '[{"op":"add","path":"/status/capacity/nvidia.com~1gpu","value":"1"}]'
     real_plane.kubectl("patch", "node", real_node.NAME, "--subresource=status", "--type=json", "-p", claim)
     release = Release(real_plane, "bench-gpu")
-    real_plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}})
-    release_values = values(workloads=["matmul"], customWorkloads={})
+    release.create_namespace()
+    release_values = volatile_values(workloads=["matmul"], customWorkloads={})
     release_values["pools"] = {"cpu": None, "t4": None, "gpu": {"backend": "cuda", "preset": "none", "cpu": 1}}
-    release_values["hub"] = {**release_values["hub"], "persistence": {"enabled": False}}
     release.upgrade(release_values)
     wait_until("the Job has ended", release.ended, RUN)
     by_backend = {result["backend"]: result for result in results(release)}

@@ -10,7 +10,7 @@ import pytest
 import real_node
 import urllib3
 from control_plane import ControlPlane, Object, wait_until
-from release import RUN, Release, results, values
+from release import RUN, Release, results, volatile_values
 
 pytestmark = [pytest.mark.once, pytest.mark.needs("real-node"), pytest.mark.timeout(2400)]
 
@@ -55,11 +55,10 @@ LOST_SECONDS = 30.0
 def pair(plane: ControlPlane, namespace: str, **settings: object) -> Iterator[Release]:
     """A release with one run, whose two workers share the only node. It is removed at the end."""
     release = Release(plane, namespace, "helm-3")
-    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    release_values = values(workloads=["trains"], customWorkloads={"trains": {"inline": TRAINS}})
+    release.create_namespace()
+    release_values = volatile_values(workloads=["trains"], customWorkloads={"trains": {"inline": TRAINS}})
     release_values["settings"] = settings
     release_values["pools"] = {"cpu": None, "t4": None, "pair": {"cpu": 1, "workers": [2]}}
-    release_values["hub"] = {**release_values["hub"], "persistence": {"enabled": False}}
     together = plane.folder / "together"
     together.write_text(TOGETHER.format(python=sys.executable), encoding="utf-8")
     together.chmod(0o755)
@@ -97,8 +96,7 @@ def test_a_worker_that_dies_ends_the_run_with_this_reason_within_30_seconds(real
             return list(release.fetch("/api/v1/runs")["runs"])
 
         def train_together() -> bool:
-            together = "worker 1 of" in release.logs("pair")
-            return together and any(item["run"]["progress"]["phase"] == "steady state" for item in runs())
+            return "worker 1 of" in release.logs("pair") and "steady state" in release.phases("pair")
 
         wait_until("both workers train", train_together, RUN)
         (second,) = [pod for pod in release.pods("pair", "Running") if pod["metadata"]["name"].rsplit("-", 2)[1] == "1"]
