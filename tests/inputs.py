@@ -6,8 +6,9 @@ tests last passed, and hashes of the file and of all that it depended on that da
 file pass updates `tests/passed`: commit it. To run tests whose inputs are unchanged, remove the line of their file.
 
 The groups in `LONG` take two hours together, too long for each change. `pytest --defer-long DAYS` also skips a file of
-such a group if the file is unchanged and passed less than DAYS days ago, although other inputs have changed since. It
-counts these files at the end.
+such a group if the file is unchanged and passed less than DAYS days ago, although other inputs have changed since. Of
+the files that passed longer ago, it runs a few (`MOST_OVERDUE`), which take turns by the day. It counts the others at
+the end.
 """
 
 from __future__ import annotations
@@ -173,6 +174,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 LONG = ("programs", "prometheus", "quiet", "scripts", "tensorflow-2.10", "workers", "workers-2.10")
 """Groups that measure programs with TensorFlow. All together take two hours on two cores."""
 
+MOST_OVERDUE = 3
+"""So many files that passed too long ago run at once. One takes two minutes, and the longest takes 22."""
+
 
 def inputs(group: str, root: Path = ROOT) -> list[Path]:
     """Return the input files of a group, sorted."""
@@ -242,11 +246,28 @@ def unchanged(group: str, test: Path) -> bool:
 
 
 def deferred(group: str, test: Path, days: int) -> bool:
-    """Return whether the tests of a file, whose inputs changed, can wait: they are long and passed `days` days ago."""
+    """Return whether the tests of a file, whose inputs changed, can wait.
+
+    They can if they are long, the file itself is unchanged, and they passed less than `days` days ago or it is the turn
+    of other files.
+    """
     last = last_passed(group, test)
-    if group not in LONG or last is None or unchanged(group, test):
+    if group not in LONG or last is None or last.file != content(test) or unchanged(group, test):
         return False
-    return last.file == content(test) and (date.today() - last.day).days < days
+    return (date.today() - last.day).days < days or (group, test) not in on_turn(days, date.today())
+
+
+@cache
+def on_turn(days: int, today: date) -> list[tuple[str, Path]]:
+    """Return the groups and test files that run today, of those that last passed at least `days` days ago."""
+    overdue = [
+        (group, ROOT / name)
+        for group in LONG
+        for name, last in sorted(_read(group).items())
+        if (today - last.day).days >= days and (ROOT / name).exists()
+    ]
+    first = today.toordinal() * MOST_OVERDUE % max(1, len(overdue))
+    return (overdue + overdue)[first : first + MOST_OVERDUE]
 
 
 def write(group: str, digests: dict[Path, str]) -> None:
