@@ -51,6 +51,7 @@ class Session:
         design: What is compared, how many trials there are, and what is diagnosed.
         recorder: Saves results and receives the progress.
         servers: The worker servers from which workers are forked. None if all workers are fresh.
+        folders: What `script_folders` returns for the group. Default: the session calls it.
 
     Attributes:
         results: One for each spec. They grow while the session runs.
@@ -63,6 +64,7 @@ class Session:
         design: Design,
         recorder: Recorder,
         servers: WorkerServers | None = None,
+        folders: dict[str, ScriptFolder] | None = None,
     ) -> None:
         self.settings = settings
         if design.default_max_time is not None:
@@ -79,7 +81,7 @@ class Session:
         self._scouted: dict[str, Facts] = {}  # facts from the recognition of scripts, by the keys of results
         self.results = new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
-        self._folders = script_folders(group, settings)
+        self._folders = script_folders(group, settings) if folders is None else folders
         self.launcher = Launcher(
             settings.worker_timeout,
             self._progress,

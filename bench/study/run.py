@@ -43,10 +43,11 @@ def run(
     with recorded(settings, title, recorder, listener, warn) as record, keeping(kept):
         groups = plan.groups(workloads, settings)
         _require_devices(groups, settings, record)
-        for group in groups[1:]:
-            script_folders(group, settings)  # one that cannot be used is an error before anything is measured
-        for group in groups:
-            session = Session(group, settings, replace(run_design(group), deadline=deadline), record)
+        # A folder that cannot be used is an error before anything is measured.
+        folders = [script_folders(group, settings) for group in groups]
+        for group, group_folders in zip(groups, folders, strict=True):
+            design = replace(run_design(group), deadline=deadline)
+            session = Session(group, settings, design, record, folders=group_folders)
             results.extend(session.results)
             session.run()
         record.judge(results)

@@ -29,7 +29,7 @@ class Session:
 
     count = 0
 
-    def __init__(self, group: Any, *_: Any) -> None:
+    def __init__(self, group: Any, *_: Any, **__: Any) -> None:
         Session.count += 1
         planned = group.planned[0]
         point = measured(str(Session.count), [0.01, 0.011], group=str(Session.count), params=planned.spec.params)
@@ -81,13 +81,15 @@ def test_a_folder_of_a_later_script_that_cannot_be_used_is_an_error_before_the_f
         (tmp_path / name).write_text("print(1)\n", encoding="utf-8")
     asked: list[str] = []
 
-    def unusable(group: Any, settings: Any) -> None:
+    def unusable(group: Any, settings: Any) -> dict[str, Any]:
         asked.append(group.workload)
-        raise SettingsError("the folder is too large to copy")
+        if len(asked) == 2:
+            raise SettingsError("the folder is too large to copy")
+        return {}
 
     monkeypatch.setattr(run, "script_folders", unusable)
     monkeypatch.setattr(run, "Session", Session)
     Session.count = 0
     with pytest.raises(SettingsError):
         api.run([tmp_path / "first.py", tmp_path / "second.py"], load(backend="cpu", output=tmp_path / "results"))
-    assert ([Path(name).name for name in asked], Session.count) == (["second.py"], 0)
+    assert ([Path(name).name for name in asked], Session.count) == (["first.py", "second.py"], 0)
