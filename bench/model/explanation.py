@@ -86,6 +86,12 @@ class Gain(Record):
         return 1 - self.ratio.high, 1 - self.ratio.low
 
     @property
+    def is_too_wide(self) -> bool:
+        """Whether it says nothing: the interval of its saving is wider than the whole time, or it has none."""
+        bounds = self.saving_bounds
+        return bounds is None or bounds[1] - bounds[0] > 1
+
+    @property
     def is_without_gain(self) -> bool:
         """Whether its interval includes no saving at all, and lies below `USEFUL_GAIN`. It is not slower."""
         bounds = self.saving_bounds

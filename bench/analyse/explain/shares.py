@@ -13,9 +13,6 @@ from bench.model.spec import LOOPS
 from bench.model.step_parts import STEP_PARTS, loop_of, parts_between
 from bench.whatif import batch
 
-TOO_WIDE = 1.0
-"""A what-if says nothing about a cause if the interval of its saving is wider than this share of the time."""
-
 WHAT_IF_CAUSES = {TOO_LITTLE_PARALLELISM: batch.CAUSE}
 """Causes that every level has: the cause of a finding, and the cause that a what-if against it names."""
 
@@ -82,11 +79,9 @@ def from_what_ifs(explanation: Explanation) -> None:
             finding.share *= _level_share(explanation.parts, explanation.what_if_loop)
     for finding in explanation.findings:
         only = next((gain for gain in explanation.gains if [gain.name] == finding.what_ifs), None)
-        if only is None or only.saving_bounds is None:
+        if only is None or only.saving_bounds is None or only.is_too_wide:
             continue
         low, high = only.saving_bounds
-        if high - low > TOO_WIDE:
-            continue
         most = min(1.0, max(0.0, high) * _level_share(explanation.parts, only.loop))
         if finding.share is None and not finding.fix:
             saves = only.verdict == "faster"

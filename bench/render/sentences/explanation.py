@@ -16,9 +16,6 @@ from bench.render.trace import longest_operations, shares
 NOTABLE = 0.1
 """Smallest share of a step that the headline names."""
 
-TOO_WIDE = 1.0
-"""The bounds of a saving are not shown if its interval is wider than this share of the time."""
-
 LOOSE = 4.0
 """A bound of the speed is not shown if its interval reaches above this multiple of its value."""
 
@@ -240,7 +237,7 @@ def evidence(gain: Gain) -> str:
     trials = numbers.count(gain.ratio.n, "trial")
     if word(gain) in ("faster", "slower"):
         return f" ({trials})"
-    if bounds[1] - bounds[0] > TOO_WIDE:
+    if gain.is_too_wide:
         return f" (too wide to tell, {trials})"
     low, high = map(_signed, bounds)
     return f" ({low} to {high}, {trials})"
