@@ -10,6 +10,7 @@ from bench.analyse.explain.answer import concluded
 from bench.analyse.explain.antipatterns import retraced
 from bench.analyse.explain.fixed_cost import fixed_cost
 from bench.analyse.explain.gains import gains, sort_by_gain
+from bench.analyse.explain.growth import growing_steps
 from bench.analyse.explain.ladder import simultaneous_confidence
 from bench.analyse.samples import merged_facts, usable_samples
 from bench.model.explanation import USEFUL_GAIN, Explanation, Gain, Untried
@@ -130,16 +131,27 @@ class WhatIfStudy:
         facts = merged_facts(level.samples)
         device = level.environment.device
         program = Program(planned.spec, facts, self.compiled, self.resolved.not_dtypes, is_own_loop, device)
-        what_ifs = candidates(program)
-        if retraced(usable_samples(level)) and any(what_if.grows_batch for what_if in what_ifs):
-            what_ifs = [what_if for what_if in what_ifs if not what_if.grows_batch]
+        return self._comparable(candidates(program), level)
+
+    def _comparable(self, what_ifs: list[WhatIf], level: Result) -> list[WhatIf]:
+        """Return the what-ifs whose effect on a level can be told from what else changes the time of its steps."""
+        samples = usable_samples(level)
+        kept, caveat = what_ifs, ""
+        if any(growing_steps(level, samples)):
+            kept = []
+            caveat = (
+                "No what-if was tried, because steps take longer and longer: their time also depends on how many there "
+                "were. Fix the growth first."
+            )
+        elif retraced(samples):
+            kept = [what_if for what_if in what_ifs if not what_if.grows_batch]
             caveat = (
                 "Larger batches were not tried: while the program traces new graphs, another batch also changes how "
                 "often it does. Fix the retracing first."
             )
-            if caveat not in self.explanation.caveats:
-                self.explanation.caveats.append(caveat)
-        return what_ifs
+        if len(kept) < len(what_ifs) and caveat not in self.explanation.caveats:
+            self.explanation.caveats.append(caveat)
+        return kept
 
     def _sets(self) -> list[list[WhatIf]]:
         """Return the what-ifs in sets that are measured together. All of a set have the same baseline."""

@@ -310,6 +310,17 @@ def test_steps_that_grow_in_the_warm_up_and_slow_first_steps_are_told_apart() ->
     assert not growth(lambda block: 0.006 if block < 10 else 0.004)
 
 
+def test_growth_in_a_long_warm_up_is_found_although_the_few_steps_after_it_are_alike() -> None:
+    step_seconds = (0.0005 + 0.00036 * span for span in range(14))
+    warm_up = [Block(seconds=256 * t, steps=256, cpu_seconds=256 * t) for t in step_seconds]
+    # The machine is a little faster now, so these steps take no longer than those at the end of the warm-up.
+    blocks = [Block(seconds=30 * 0.004, steps=30, cpu_seconds=30 * 0.004, position=n) for n in range(20)]
+    process = sample(1, 0.004, series=[Series(warmup=warm_up, blocks=blocks)])
+    (finding,) = [f for f in findings([result(samples=[process])]) if f.cause == "steps that take longer and longer"]
+    assert finding.share == pytest.approx(0.88, abs=0.03)
+    assert "after 4,184 steps" in finding.sentence
+
+
 def test_the_trend_of_unordered_blocks_has_the_variance_that_its_score_assumes() -> None:
     unordered = [steps_of(lambda block: 0.001, seed).series[0].blocks for seed in range(300)]
     scores = [trend([block.step_seconds for block in blocks]) for blocks in unordered]

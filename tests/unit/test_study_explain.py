@@ -18,6 +18,7 @@ from bench.model.failure import Failure
 from bench.model.plan import Planned
 from bench.model.recognition import Recognition, StepSource
 from bench.model.result import Result
+from bench.model.sample import Block
 from bench.model.spec import Spec
 from bench.publish.recorder import Recorder
 from bench.render.terminal import explanation
@@ -70,6 +71,7 @@ class Fake:
         facts: What the workers read from their runs.
         phases: The phases of the workers. None for an import and a first step.
         failure: Why every result fails. None if they succeed.
+        growing: Whether the steps of the warm-up take longer and longer.
     """
 
     sessions: list[tuple[RunSettings, list[Spec]]]
@@ -79,6 +81,7 @@ class Fake:
     facts: dict[str, Any]
     phases: dict[str, float] | None
     failure: Failure | None
+    growing: bool
 
     def __init__(self, group: Any, settings: RunSettings, design: Design, *_: Any) -> None:
         self.results = []
@@ -90,6 +93,9 @@ class Fake:
             step = STEPS[spec.loop] * (0.5 if spec.xla else 1.0) * (0.8 if not spec.onednn else 1.0)
             fields: dict[str, Any] = {"facts": Fake.facts} | ({"phases": Fake.phases} if Fake.phases else {})
             samples = [sample(n, step * noise, **fields) for n, noise in enumerate(Fake.noise, 1)]
+            for process in samples if Fake.growing else ():
+                times = [step * span / 14 for span in range(14)]
+                process.series[0].warmup = [Block(seconds=500 * t, steps=500, cpu_seconds=0.0) for t in times]
             measured = result(spec.key, str(len(Fake.sessions)), samples=samples, failure=Fake.failure)
             self.results.append(measured.model_copy(update={"spec": spec, "key": spec.key}))
 
@@ -103,7 +109,7 @@ class Fake:
 @pytest.fixture
 def faked(monkeypatch: pytest.MonkeyPatch) -> type[Fake]:
     Fake.sessions, Fake.designs, Fake.complete, Fake.noise = [], [], 100, NOISE
-    Fake.facts, Fake.phases, Fake.failure = {"retraced": []}, None, None
+    Fake.facts, Fake.phases, Fake.failure, Fake.growing = {"retraced": []}, None, None, False
     monkeypatch.setattr(explain_sessions, "Session", Fake)
     monkeypatch.setattr(explain, "peaks_for", lambda *_: None)
     return Fake
@@ -364,6 +370,15 @@ def test_larger_batches_are_not_tried_while_a_program_retraces(faked: type[Fake]
     assert [what_if.name for what_if in whole.what_ifs].count("batch") > 0
     assert [what_if.name for what_if in study.what_ifs] == [w.name for w in whole.what_ifs if w.name != "batch"]
     assert any("Larger batches were not tried" in caveat for caveat in outcome.caveats)
+
+
+def test_no_what_if_is_tried_while_steps_take_longer_and_longer(faked: type[Fake]) -> None:
+    faked.growing = True
+    study = study_of()
+    outcome = study.run()
+    assert study.what_ifs == []
+    assert outcome.answer[0].name == "steps that take longer and longer"
+    assert any("No what-if was tried, because steps take longer and longer" in caveat for caveat in outcome.caveats)
 
 
 def test_a_program_that_cannot_be_measured_is_started_once_and_the_reason_is_told(

@@ -16,13 +16,13 @@ from bench.model.sample import Block, ProcessSample
 from bench.model.words import count
 
 SLOW_BLOCKS = 2
-"""Blocks at the start of a warm-up that are left out. They are slow, so they would hide growth."""
+"""Blocks at the start of a warm-up that do not count. They can be slow, so they would hide growth."""
 
 FEWEST_STEPS = 100
 """Fewest steps of a process that can show growth. Fewer steps mostly show the end of the warm-up."""
 
-FEWEST_BLOCKS = 5
-"""Fewest blocks of a process that can show a trend."""
+FEWEST_SPANS = 5
+"""Fewest spans of steps of a process that can show a trend."""
 
 FEWEST_PROCESSES = 2
 """Fewest processes that can show a small growth. In a single one, other work on the machine may have grown."""
@@ -31,7 +31,7 @@ GROWTH = 1.15
 """Smallest ratio of the last third's step to the first third's step that every process must have."""
 
 TREND = 3.5
-"""Smallest standard score of the trend over blocks, of all processes together (S. A. Stouffer, 1949)."""
+"""Smallest standard score of the trend over spans, of all processes together (S. A. Stouffer, 1949)."""
 
 LARGE_GROWTH = 2.0
 """Smallest ratio of the last third's step to the first third's step for which a single process is enough."""
@@ -41,24 +41,28 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
     """Yield a finding if the steps of every process take longer and longer."""
     valid = process_blocks(base)
     processes = [_all_blocks(sample) for sample in samples if sample.trial in valid]
-    processes = [b for b in processes if len(b) >= FEWEST_BLOCKS and sum(x.steps for x in b) >= FEWEST_STEPS]
-    wall = [[block.step_seconds for block in blocks] for blocks in processes]
-    cpu = [[block.cpu_seconds / block.steps for block in blocks] for blocks in processes]
+    processes = [
+        blocks
+        for blocks in processes
+        if len(_spans(blocks)) >= FEWEST_SPANS and _steps(blocks[SLOW_BLOCKS:]) >= FEWEST_STEPS
+    ]
+    wall = [[block.step_seconds for block in _spans(blocks)] for blocks in processes]
     if not wall or sum(last - first for first, last in map(_thirds, wall)) <= 0:
         return
     if _grows(wall):
-        times, what = wall, ""
-    elif _grows(cpu):  # other load on the machine changes CPU time less
-        times, what = cpu, " of CPU time"
+        of_step, what = _wall, ""
+    elif _grows([[_cpu(block) for block in _spans(blocks)] for blocks in processes]):
+        of_step, what = _cpu, " of CPU time"  # other load on the machine changes it less
     else:
         return
-    longest = max(range(len(processes)), key=lambda index: sum(block.steps for block in processes[index]))
-    first, last = _thirds(times[longest])
-    steps = sum(block.steps for block in processes[longest])
+    longest = max(processes, key=_steps)
+    first, last = _thirds([of_step(span) for span in _spans(longest)])
+    first = min(first, *(of_step(block) for block in longest[:SLOW_BLOCKS]))
     yield Finding(
         cause=GROWING,
-        sentence=f"A step takes {time_text(first)}{what} at first and {time_text(last)} after {count(steps, 'step')}.",
-        evidence=f"first and last third of the blocks, in each of {count(len(processes), 'process', 'processes')}. "
+        sentence=f"A step takes {time_text(first)}{what} at first and {time_text(last)} after "
+        f"{count(_steps(longest), 'step')}.",
+        evidence=f"first and last third of the steps, in each of {count(len(processes), 'process', 'processes')}. "
         "The projection assumes that steps stay as long as they were",
         fix="Look for what grows with each step: a list or history that is read again, a graph that gets new "
         "operations, or tensors that are kept.",
@@ -66,8 +70,20 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
     )
 
 
+def _wall(block: Block) -> float:
+    return block.step_seconds
+
+
+def _cpu(block: Block) -> float:
+    return block.cpu_seconds / block.steps
+
+
+def _steps(blocks: Sequence[Block]) -> int:
+    return sum(block.steps for block in blocks)
+
+
 def _grows(processes: Sequence[Sequence[float]]) -> bool:
-    """Return whether the step times of every process grow, given block by block.
+    """Return whether the step times of every process grow, given span by span.
 
     All processes must grow by `GROWTH`. In addition, each must grow by `LARGE_GROWTH` with a clear trend, or several
     processes together must have a clear trend.
@@ -84,17 +100,37 @@ def _grows(processes: Sequence[Sequence[float]]) -> bool:
 def _all_blocks(sample: ProcessSample) -> list[Block]:
     """Return the blocks of a process in their order, warm-up included, because steps that grow do so from the start."""
     series = main_series(sample)
-    return [*series.warmup[SLOW_BLOCKS:], *series.blocks] if series is not None else []
+    return [*series.warmup, *series.blocks] if series is not None else []
+
+
+def _spans(blocks: Sequence[Block]) -> list[Block]:
+    """Merge blocks into spans of about equally many steps, without the first ones.
+
+    The blocks of the warm-up may have many more steps than the others, in which a step therefore grows less.
+    """
+    spans: list[Block] = []
+    rest = blocks[SLOW_BLOCKS:]
+    most = max((block.steps for block in rest), default=0)
+    for block in rest:
+        if spans and 2 * (spans[-1].steps + block.steps) <= 3 * most:
+            last = spans.pop()
+            block = Block(
+                seconds=last.seconds + block.seconds,
+                steps=last.steps + block.steps,
+                cpu_seconds=last.cpu_seconds + block.cpu_seconds,
+            )
+        spans.append(block)
+    return spans
 
 
 def _thirds(times: Sequence[float]) -> tuple[float, float]:
-    """Return the typical step time of the first and of the last third of the blocks."""
+    """Return the typical step time of the first and of the last third of the spans."""
     third = len(times) // 3
     return statistics.median(times[:third]), statistics.median(times[-third:])
 
 
 def trend(times: Sequence[float]) -> float:
-    """Return the standard score of the step time's trend over blocks. Positive if it grows.
+    """Return the standard score of the step time's trend. Positive if it grows.
 
     This is the test of H. B. Mann, 1945, without the correction for ties.
     """
