@@ -14,7 +14,7 @@ from bench.model.plan import Planned
 from bench.model.run_state import Estimate, LargestPart, LiveProgress
 from bench.render.sentences import progress as phrases
 from bench.render.terminal.explanation import text
-from bench.render.terminal.progress import ProgressDisplay, line, view
+from bench.render.terminal.progress import SILENCE_SECONDS, ProgressDisplay, line, view
 from bench.session.progress import ProgressReporter
 
 PHASES = ("starting", "import", "device_init", "data", "build", "first_step", "warm_up", "steady state", "latency")
@@ -151,13 +151,26 @@ def test_the_live_view_is_removed_at_the_end_and_the_cursor_is_restored_even_aft
     assert "\x1b[2K" in stream.getvalue()
 
 
-def test_each_of_several_specs_has_its_estimate() -> None:
+def test_several_specs_have_their_step_times_in_one_line_for_each_trial_and_few_other_lines() -> None:
     estimates = [
         Estimate(title="a on cpu, fit", step_seconds=0.001),
         Estimate(title="a on cuda, fit", step_seconds=0.0005, relative_error=0.5),
     ]
-    shown = line(progress_of(estimates=estimates))
-    assert shown.endswith(". Step times so far: a on cpu, fit 1.00 ms; a on cuda, fit 500 µs ± 50%")
+    stream, clock = io.StringIO(), Clock()
+    with ProgressDisplay(stream, tty=False, clock=clock) as draw:
+        draw(progress_of(title="a on cpu, fit", phase="starting", estimates=[], trial=1))
+        for phase in ("starting", "steady state"):
+            draw(progress_of(title="a on cpu, fit", phase=phase, estimates=estimates, trial=2))
+        clock.now += SILENCE_SECONDS
+        draw(progress_of(title="a on cuda, fit", phase="starting", estimates=estimates, trial=2))
+    assert stream.getvalue().splitlines() == [
+        "a on cpu, fit, process 1 of about 7: starting (at most 1 min 30 s left)",
+        "step times so far: a on cpu 1.00 ms; a on cuda 500 µs ± 50%",
+        "a on cuda, fit, process 2 of about 7: starting (at most 1 min 30 s left)",
+    ]
+    assert view(progress_of(estimates=estimates)).plain.endswith(
+        "\n  a on cpu: step 1.00 ms\n  a on cuda: step 500 µs ± 50%"
+    )
 
 
 def test_specs_that_differ_only_in_a_parameter_or_setting_are_told_apart() -> None:

@@ -38,4 +38,15 @@ def largest_part(part: LargestPart) -> str:
 
 def estimates(measured: Sequence[Estimate]) -> str:
     """Return the step time so far of each spec."""
-    return "; ".join(f"{spec.title} {estimate(spec.step_seconds, spec.relative_error)}" for spec in measured)
+    titles = distinct([spec.title for spec in measured])
+    return "; ".join(
+        f"{title} {estimate(spec.step_seconds, spec.relative_error)}"
+        for title, spec in zip(titles, measured, strict=True)
+    )
+
+
+def distinct(titles: Sequence[str]) -> list[str]:
+    """Return titles of specs without what all of them have, such as "cifar on cpu" of "cifar on cpu, fit"."""
+    parts = [title.split(", ") for title in titles]
+    common = set[str]().union(*parts).intersection(*parts) if len(parts) > 1 else set()
+    return [", ".join(part for part in own if part not in common) or ", ".join(own) for own in parts]

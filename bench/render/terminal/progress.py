@@ -32,6 +32,9 @@ SURER = 0.7
 STATUS_LINES = 5
 """Lines of the live view below the explanation, not counting one for each step time."""
 
+SILENCE_SECONDS = 10.0
+"""With several specs, a process of a later trial gets a line only after this many seconds without one."""
+
 MILESTONES: tuple[Activity, ...] = ("steady state", "training")
 """Phases that get a plain line of their own. A process has a dozen phases."""
 
@@ -54,6 +57,7 @@ class ProgressDisplay:
         self.note = ""
         self.reported: set[tuple[str, object]] = set()
         self.told: tuple[str, float] = ("", math.inf)
+        self.written_at = -math.inf
 
     def __enter__(self) -> ProgressDisplay:
         if self.tty:
@@ -92,11 +96,22 @@ class ProgressDisplay:
                 size = self.live.console.size
                 self.live.update(view(progress, size.width, size.height), refresh=True)
             return
-        lines = [phrases.largest_part(part)] if (part := progress.largest_part) and self._is_surer(part) else []
-        lines += [line(progress)] if self._is_news(progress) else []
-        if lines:
+        if lines := self._news(progress):
+            self.written_at = self.clock()
             self.stream.write("".join(f"{text}\n" for text in lines))
             self.stream.flush()
+
+    def _news(self, progress: Progress) -> list[str]:
+        """Return the plain lines to write."""
+        lines = [phrases.largest_part(part)] if (part := progress.largest_part) and self._is_surer(part) else []
+        several = len(progress.estimates) > 1  # which is so from the second trial on
+        titles = " ".join(estimate.title for estimate in progress.estimates)
+        if several and self._are_new({(titles, progress.trial)}):
+            lines.append(f"step times so far: {phrases.estimates(progress.estimates)}")
+        silent = self.clock() - self.written_at >= SILENCE_SECONDS
+        if self._is_news(progress) and (silent or not several):
+            lines.append(line(progress))
+        return lines
 
     def _is_surer(self, part: LargestPart) -> bool:
         """Return whether to write a line about the largest part: it changed, or its error became clearly smaller."""
@@ -115,9 +130,13 @@ class ProgressDisplay:
             signs.add((progress.title, (progress.trial, progress.phase)))
         if progress.note:
             signs.add((progress.title, progress.note))
-        news = not signs <= self.reported
+        return self._are_new(signs)
+
+    def _are_new(self, signs: set[tuple[str, object]]) -> bool:
+        """Return whether one of these signs is new, and remember them."""
+        new = not signs <= self.reported
         self.reported |= signs
-        return news
+        return new
 
 
 def line(progress: Progress) -> str:
@@ -126,10 +145,7 @@ def line(progress: Progress) -> str:
     estimates = progress.estimates
     if len(estimates) == 1:
         activity = f"{activity}, {_step(estimates[0])}"
-    text = f"{_head(progress)}: {activity}"
-    if progress.trial:
-        text += f" ({_time_left(progress)})"
-    return f"{text}. Step times so far: {phrases.estimates(estimates)}" if len(estimates) > 1 else text
+    return f"{_head(progress)}: {activity}" + (f" ({_time_left(progress)})" if progress.trial else "")
 
 
 def view(progress: Progress, width: int = WIDTH, height: int = 25) -> Text:
@@ -154,8 +170,9 @@ def view(progress: Progress, width: int = WIDTH, height: int = 25) -> Text:
         shown.append(f", {_time_left(progress)}")
     if progress.largest_part is not None and explanation is None:
         shown.append(f"\n  {phrases.largest_part(progress.largest_part)}", style="bold")
-    for estimate in progress.estimates:
-        shown.append(f"\n  {_titled_step(estimate)}")
+    titles = phrases.distinct([estimate.title for estimate in progress.estimates])
+    for title, estimate in zip(titles, progress.estimates, strict=True):
+        shown.append(f"\n  {title}: {_step(estimate)}")
     return shown
 
 
@@ -167,10 +184,6 @@ def _head(progress: Progress) -> str:
 
 def _step(estimate: Estimate) -> str:
     return f"step {phrases.estimate(estimate.step_seconds, estimate.relative_error)}"
-
-
-def _titled_step(estimate: Estimate) -> str:
-    return f"{estimate.title}: {_step(estimate)}"
 
 
 def _time_left(progress: Progress) -> str:
