@@ -72,7 +72,8 @@ class Run(BaseModel):
             causes in the answer.
         share: share of the step that the explanation gives the cause. None if it gives none.
         true_share: share that the cause takes. 0 for a healthy program.
-        large_parts: number of parts that take at least `LARGE_PART` of the step.
+        large_parts: number of parts that take at least `LARGE_PART` of the step. 0 if most time passes between epochs,
+            because the step is then divided only roughly.
         known_parts: number of those that are known to within `LARGE_PART`.
     """
 
@@ -148,7 +149,8 @@ def explain(program: str, cause: str, folder: Path, busy: bool, until: float | N
 
 def _scored(run: Run, explanation: Explanation, cause: str) -> Run:
     """Return the run with what its explanation says."""
-    large = [part.share for part in explanation.parts if part.share.value >= LARGE_PART]
+    parts = [] if explanation.steps_are_minor else explanation.parts
+    large = [part.share for part in parts if part.share.value >= LARGE_PART]
     widths = [part.high - part.low for part in large if part.low is not None and part.high is not None]
     update: dict[str, object] = {
         "large_parts": len(large),
@@ -164,22 +166,30 @@ def _scored(run: Run, explanation: Explanation, cause: str) -> Run:
 
 
 def true_share(program: str, folder: Path) -> float:
-    """Return the share of the training that the planted cause takes, by the program with and without it."""
+    """Return the share of the step that the planted cause takes, by the program with and without it.
+
+    For a cause between epochs, it is the share of the training. An explanation gives its shares in the same way.
+    """
     command = [*system.python("bench"), "run", str(FOLDER / f"{program}.py"), "--vary", "planted=yes,no", "--json"]
     run = subprocess.run([*command, "--output", str(folder)], capture_output=True, text=True, check=True)
     results = [Result.model_validate(document) for document in json.loads(run.stdout)["results"]]
-    planted_seconds, other = (_training_seconds(result) for result in results)
+    between_epochs = getattr(importlib.import_module(f"benchmarks.planted.{program}"), "BETWEEN_EPOCHS", False)
+    seconds = _training_seconds if between_epochs else _step_seconds
+    planted_seconds, other = map(seconds, results)
     return 1 - other / planted_seconds
 
 
 def _training_seconds(result: Result) -> float:
-    """Return the seconds of a training after its first step. Of a loop without an end, those of a step."""
-    if result.projection is not None:
-        starts = [
-            sum(sample.phases.get(name, 0.0) for name in ("build", "prepare", "trace", "first_step"))
-            for sample in result.samples
-        ]
-        return result.projection.build_and_fit_seconds.value - statistics.fmean(starts)
+    """Return the seconds of a training after its first step."""
+    assert result.projection is not None
+    starts = [
+        sum(sample.phases.get(name, 0.0) for name in ("build", "prepare", "trace", "first_step"))
+        for sample in result.samples
+    ]
+    return result.projection.build_and_fit_seconds.value - statistics.fmean(starts)
+
+
+def _step_seconds(result: Result) -> float:
     assert result.summary.step_seconds_mean is not None
     return result.summary.step_seconds_mean.value
 
@@ -193,11 +203,10 @@ def rank(explanation: Explanation, cause: str) -> int | None:
 
 
 def share(explanation: Explanation, cause: str) -> float | None:
-    """Return the share that an explanation gives to the cause. None if it gives none."""
-    for change in explanation.answer:
-        if re.search(cause, json.dumps(change.model_dump(mode="json"))):
-            return change.share
-    return None
+    """Return the share that an explanation gives to the cause, which may be several parts. None if it gives none."""
+    named = [change for change in explanation.answer if re.search(cause, json.dumps(change.model_dump(mode="json")))]
+    shares = [change.share for change in named if change.share is not None]
+    return min(1.0, sum(shares)) if shares else None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ file pass updates `tests/passed`: commit it. To run tests whose inputs are uncha
 
 The groups in `LONG` take two hours together, too long for each change. `pytest --defer-long DAYS` also skips a file of
 such a group if the file is unchanged and passed less than DAYS days ago, although other inputs have changed since. Of
-the files that passed longer ago, it runs a few (`MOST_OVERDUE`), which take turns by the day. It counts the others at
+the files that passed longer ago, it runs a few (`MOST_OVERDUE`), in turn by the day. It counts the others at
 the end.
 """
 

@@ -2,5 +2,5 @@
 
 Each program has a parameter `planted`. Without it, the program does the same work without the cause, so the share that
 the cause takes can be measured. `CAUSE` names what an explanation should say, as a regular expression. A program
-without a cause has an empty `CAUSE`.
+without a cause has an empty `CAUSE`. `BETWEEN_EPOCHS` marks a cause that takes no time of the steps.
 """

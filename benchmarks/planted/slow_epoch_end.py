@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from bench.workloads import Context
 
 CAUSE = r"TextCheckpoint"
+BETWEEN_EPOCHS = True
 
 
 class Params(BaseModel):

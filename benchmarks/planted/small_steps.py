@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from bench.workloads import Context
 
-CAUSE = r"(?i)keras fit|keras overhead|dispatch|steps_per_execution|steps-per-execution|batch"
+CAUSE = r"(?i)keras fit|keras overhead|dispatch|copies|steps.per.execution|larger batch"
 
 
 class Params(BaseModel):

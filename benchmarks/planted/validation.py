@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from bench.workloads import Context
 
 CAUSE = r"(?i)validation"
+BETWEEN_EPOCHS = True
 
 
 class Params(BaseModel):

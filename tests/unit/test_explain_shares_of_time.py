@@ -217,7 +217,7 @@ def test_the_end_of_an_epoch_names_what_takes_longest() -> None:
     facts = fit_facts(0.0, epoch_seconds=0.6, validated_epochs=0.5)
     facts.epoch = Facts.model_validate({"epoch": {"batches": 8, "remainder": 0}}).epoch
     finding = found(facts, phases={"epoch_end": 0.7, "validation": 0.4})[BETWEEN_EPOCHS]
-    assert "Longest: HoldOut (calls predict) 600 ms, validation 200 ms." in finding.sentence
+    assert "Longest: HoldOut (calls predict) 600 ms (61%), validation 200 ms (20%)." in finding.sentence
 
 
 def trained(samples: Sequence[ProcessSample], steps: int) -> Result:

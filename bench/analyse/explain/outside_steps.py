@@ -56,7 +56,8 @@ def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     if not is_own_work and share <= FIT_BETWEEN_MIN_SHARE:
         return
     may_validate = not validation and merged_facts(samples).validated_epochs != 0.0
-    longest = [f"{name} {time_text(seconds)}" for name, seconds in work if seconds > 0.1 * end]
+    epoch = between / share
+    longest = [f"{name} {time_text(seconds)} ({seconds / epoch:.0%})" for name, seconds in work if seconds > 0.1 * end]
     if is_own_work:
         own, fix = "", callbacks.epoch_end_fix(samples, validation)
     elif may_validate:
