@@ -31,7 +31,10 @@ def shares(warm_server: WarmServer | None) -> dict[str, Any]:
         for value in values():
             yield scaled(rows, value)
 
+    for _ in steps(lambda: (1000 + number for number in range(40))):
+        pass
     report(
+        restarted=repeated_calls.measure(tf, lambda: steps(lambda: (1000 + number for number in range(100))), tracing),
         new=repeated_calls.measure(tf, lambda: steps(lambda: (next(numbers) / 7 for _ in range(60))), tracing),
         known=repeated_calls.measure(tf, lambda: steps(lambda: itertools.repeat(1 / 7, 60)), tracing),
     )
@@ -46,3 +49,7 @@ def test_a_call_that_traces_a_new_graph_takes_most_of_a_small_step(shares: dict[
 
 def test_a_program_that_finds_its_graphs_again_has_no_share(shares: dict[str, Any]) -> None:
     assert shares["known"] is None
+
+
+def test_a_program_that_starts_again_with_the_same_numbers_runs_until_they_are_new(shares: dict[str, Any]) -> None:
+    assert shares["restarted"] > 0.7

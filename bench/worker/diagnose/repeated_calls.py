@@ -20,6 +20,9 @@ SECONDS = 1.5
 
 FEWEST_STEPS = 3
 
+KNOWN_SECONDS = 2.0
+"""Time limit for the steps of a restarted program whose graphs exist already."""
+
 
 def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> float | None:
     """Return the share of the step that new graphs take, over a few steps of the program's own generator.
@@ -30,8 +33,7 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
         tracing: counts traces.
 
     Returns:
-        The share, from 0 to 1. None if the program is too short, or if most steps traced nothing: if a program starts
-        again with the same numbers, their graphs exist already.
+        The share, from 0 to 1. None if the program is too short, or if most steps traced nothing.
     """
     kind = type(tf.function(lambda: None))
     original, saved, repeated, traced, is_nested = kind.__call__, 0.0, 0.0, 0, False
@@ -55,7 +57,7 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
         return result
 
     steps = start()
-    if len(list(islice(steps, WARM_UP))) < WARM_UP:
+    if not _pass_known(steps, tracing):
         return None
     count, began = 0, time.perf_counter()
     kind.__call__ = call
@@ -68,3 +70,16 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
         kind.__call__ = original
     elapsed = time.perf_counter() - began - repeated
     return saved / elapsed if count >= FEWEST_STEPS and 2 * traced > count and elapsed > 0 else None
+
+
+def _pass_known(steps: Iterator[Any], tracing: Tracing) -> bool:
+    """Run steps until one traces a new graph. Return whether there was one, or there may be one later.
+
+    A program that starts again may repeat its numbers. Their graphs exist already, so these steps take little time.
+    """
+    began, traces = time.perf_counter(), tracing.count
+    for number, _ in enumerate(steps, 1):
+        if number >= WARM_UP and (tracing.count > traces or time.perf_counter() - began > KNOWN_SECONDS):
+            return True
+        traces = tracing.count
+    return False
