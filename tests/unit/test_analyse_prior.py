@@ -181,11 +181,16 @@ def test_a_noisy_explanation_says_how_much_wider_its_intervals_are_and_why() -> 
     )
     noisy[0].warnings = [
         ResultWarning(key="load", message="the machine was busy before the run", fix="Wait."),
+        ResultWarning(key="stolen", message="the hypervisor took a CPU's time", fix="Use a dedicated machine."),
+        ResultWarning(key="clocks", message="the GPU's clock varied", fix="Lock its clocks."),
         ResultWarning(key="float64", message="the step computes in float64"),
     ]
     noisy[1].warnings = [ResultWarning(key="load", message="the machine was very busy before the run", fix="Wait.")]
     assert caveats(quiet) == []
     text, other = caveats(noisy)
     assert "times as wide" in text
-    assert text.endswith("Possible causes: the machine was busy before the run. Wait.")
+    assert text.endswith(
+        "Possible causes: the machine was busy before the run; the hypervisor took a CPU's time; the GPU's clock "
+        "varied. Close other programs, or use a dedicated machine. Lock its clocks."
+    )
     assert other == "step: the step computes in float64"

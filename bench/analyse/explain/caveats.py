@@ -15,6 +15,11 @@ from bench.model.result import Result, ResultWarning
 WIDER = 3.0
 """A caveat says that the machine was noisy if intervals are at least this many times as wide as on a quiet machine."""
 
+OTHER_WORK = ("load", "stolen", "unsettled")
+"""Disturbances that other work on the machine, or on its host, can cause. They have one fix."""
+
+NO_OTHER_WORK = "Close other programs, or use a dedicated machine."
+
 
 def caveats(levels: Sequence[Result]) -> list[str]:
     """Return each warning of the levels once. It names the loops that have it, unless all have it.
@@ -32,8 +37,8 @@ def caveats(levels: Sequence[Result]) -> list[str]:
     noise = _noise(levels)
     if noise:
         causes = "; ".join(warning.message for warning in disturbances.values())
-        fixes = dict.fromkeys(f" {warning.fix}" for warning in disturbances.values() if warning.fix)
-        noise += f" Possible causes: {causes}.{''.join(fixes)}" if causes else ""
+        fixes = dict.fromkeys(NO_OTHER_WORK if key in OTHER_WORK else w.fix for key, w in disturbances.items())
+        noise += " ".join([f" Possible causes: {causes}.", *filter(None, fixes)]) if causes else ""
         for warning in disturbances.values():
             del loops[_text(warning)]
     others = [text if len(of) == len(levels) else f"{', '.join(of)}: {text}" for text, of in loops.items()]
