@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import statistics
+import time
+
+PAUSES = 4
+"""The pass ends after this many times its time limit, with what passes between its steps, such as validations."""
 
 
 class LatencyPass:
@@ -17,6 +21,7 @@ class LatencyPass:
         self._most_steps, self._limit = steps, seconds
         self._steps: list[float] = []
         self._reads: list[float] = []
+        self._start = 0.0
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -29,14 +34,18 @@ class LatencyPass:
             read_seconds: time of another synchronization alone.
             counts: whether the time of the step counts. The time of the synchronization always counts.
         """
+        if not self._reads:
+            self._start = time.perf_counter() - seconds - read_seconds
         self._reads.append(read_seconds)
         if counts:
             self._steps.append(seconds)
 
     @property
     def complete(self) -> bool:
-        """Whether there are enough steps."""
-        return len(self._steps) >= self._most_steps or sum(self._steps) >= self._limit
+        """Whether there are enough steps, or there is no time for more."""
+        if len(self._steps) >= self._most_steps or sum(self._steps) >= self._limit:
+            return True
+        return bool(self._steps) and time.perf_counter() - self._start >= PAUSES * self._limit
 
     def latencies(self, per_call: int) -> list[float]:
         """Return the seconds of each step, without the median cost of a synchronization.

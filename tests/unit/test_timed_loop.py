@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from bench.errors import WorkloadError
 from bench.model.spec import Data, Spec, Threads
-from bench.worker import block_clock, step_counter, timed_loop
+from bench.worker import block_clock, latency_pass, step_counter, timed_loop
 from bench.worker.fit_epochs import Call
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import (
@@ -91,7 +91,7 @@ class Bench:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *orders: Order, kind: type[TimedLoop] = TimedLoop) -> None:
         self.clock = Clock()
         self.channel = Channel([*orders, Finish()])
-        for module in (timed_loop, block_clock, step_counter):
+        for module in (timed_loop, block_clock, latency_pass, step_counter):
             monkeypatch.setattr(module, "time", self.clock)
         channel: Any = self.channel
         self.timed_loop = kind(channel, self.clock.sync, loss=float)
@@ -282,7 +282,7 @@ def finite(bench: Bench, length: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("length", [2, 3, 7, 20])
 def test_a_block_is_shortened_to_the_length_of_a_shorter_program(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
-    bench = Bench(monkeypatch, Go(steps=1000, blocks=3), Go(steps=1000, lead=125), Latency(steps=5, seconds=60.0))
+    bench = Bench(monkeypatch, Go(steps=1000, blocks=3), Go(steps=1000, lead=125), Latency(steps=5, seconds=600.0))
     bench.drive(finite(bench, length))
     steps = length - 1  # the first step after each start may trace, so it does not count
     assert [(block.steps, block.seconds) for block in bench.channel.of(BlockTimed)] == [
@@ -367,6 +367,20 @@ def test_the_latency_pass_ends_at_its_time_limit(monkeypatch: pytest.MonkeyPatch
     bench.drive()
     (latencies,) = bench.channel.of(Latencies)
     assert len(latencies.seconds) == 11
+
+
+def test_the_latency_pass_does_not_wait_for_many_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(monkeypatch, Latency(steps=1000, seconds=1.0))
+
+    def epoch() -> None:
+        bench.step()
+        bench.timed_loop.pause(0.5)
+        bench.clock.now += 0.5  # a validation
+        bench.timed_loop.resume()
+
+    bench.drive(epoch)
+    (latencies,) = bench.channel.of(Latencies)
+    assert latencies.seconds == [pytest.approx(STEP)] * 9
 
 
 @pytest.mark.parametrize("at", [1, 3, LOSSES + 7])
