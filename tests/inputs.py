@@ -249,10 +249,10 @@ def deferred(group: str, test: Path, days: int) -> bool:
     """Return whether the tests of a file, whose inputs changed, can wait.
 
     They can if they are long, the file itself is unchanged, and they passed less than `days` days ago or it is the turn
-    of other files.
+    of other files. No file waits if `days` is 0.
     """
     last = last_passed(group, test)
-    if group not in LONG or last is None or last.file != content(test) or unchanged(group, test):
+    if not days or group not in LONG or last is None or last.file != content(test) or unchanged(group, test):
         return False
     return (date.today() - last.day).days < days or (group, test) not in on_turn(days, date.today())
 

@@ -90,6 +90,7 @@ def test_a_few_of_the_files_that_passed_too_long_ago_run() -> None:
     run = [number for number in range(11) if not inputs.deferred("scripts", inputs.ROOT / f"test_{number}.py", 7)]
     assert len(run) == inputs.MOST_OVERDUE
     assert 10 not in run
+    assert not any(inputs.deferred("scripts", inputs.ROOT / f"test_{number}.py", 0) for number in range(11))
 
 
 @pytest.mark.usefixtures("_recorded")
