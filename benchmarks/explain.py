@@ -1,12 +1,13 @@
 """How soon `devbench explain` names the cause of planted programs, and how often it is right.
 
-`python -m benchmarks.explain [--busy] [--runs RUNS] [--until SECONDS] [--append FILE] [PROGRAM…]` explains each program
-of `benchmarks/planted` RUNS times. Default: all programs, once. With `--busy`, another process keeps one core busy
+`python -m benchmarks.explain [--busy] [--runs RUNS] [--until SECONDS] [--append FILE] [--cases FOLDER] [PROGRAM…]`
+explains each program of `benchmarks/planted` RUNS times. Default: all programs, once. With `--cases`, it explains the
+programs in FOLDER instead (`benchmarks/cases.py`). With `--busy`, another process keeps one core busy
 meanwhile. With `--until`, each explanation is interrupted after so many seconds, and the explanation so far is scored.
 With `--append`, the runs are added to a file, and the summary is of all runs in it. So a long measurement can be
 divided.
 
-For each program, it measures first what the planted cause takes: the program with and without it, interleaved. Then it
+For each planted program, it measures first what the cause takes: the program with and without it, interleaved. Then it
 prints for each explanation when the first provisional sentence came, when a line named the cause, when everything was
 known, the place of the cause in the answer, the share that the explanation gives it, the true share, and how many of
 the parts that take at least 5% of the step are known to within 5 points.
@@ -29,13 +30,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from bench.machine import environment, system
 from bench.model.explanation import Explanation
 from bench.model.result import Result
-from benchmarks import outcomes, planted
+from benchmarks import cases, outcomes, planted
 
 FOLDER = Path(planted.__file__).parent
 PROVISIONAL = re.compile(r"so far")
@@ -59,7 +61,7 @@ class Run(BaseModel):
     """One run of `devbench explain`.
 
     Attributes:
-        program: name of the planted program.
+        program: name of the program.
         healthy: whether it has no cause.
         busy: whether one core was busy.
         until: seconds after which the explanation was interrupted. None if it was not.
@@ -71,7 +73,7 @@ class Run(BaseModel):
         place: place of the cause in the answer, from 1. None if it is not named. For a healthy program, the number of
             causes in the answer.
         share: share of the step that the explanation gives the cause. None if it gives none.
-        true_share: share that the cause takes. 0 for a healthy program.
+        true_share: share that the cause takes. 0 for a healthy program. None if it is not known.
         large_parts: number of parts that take at least `LARGE_PART` of the step. 0 if most time passes between epochs,
             because the step is then divided only roughly.
         known_parts: number of those that are known to within `LARGE_PART`.
@@ -88,24 +90,47 @@ class Run(BaseModel):
     failure: str
     place: int | None = None
     share: float | None = None
-    true_share: float = 0.0
+    true_share: float | None = 0.0
     large_parts: int = 0
     known_parts: int = 0
 
 
-def explain(program: str, cause: str, folder: Path, busy: bool, until: float | None, true: float) -> Run:
+class Program(NamedTuple):
+    """A program with its name and its cause, a regular expression that finds it in the answer. Empty if it has none."""
+
+    name: str
+    file: Path
+    cause: str
+
+
+def planted_programs() -> list[Program]:
+    """Return the programs of `benchmarks/planted`."""
+    names = sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
+    return [
+        Program(name, FOLDER / f"{name}.py", importlib.import_module(f"benchmarks.planted.{name}").CAUSE)
+        for name in names
+    ]
+
+
+def cases_in(folder: Path) -> list[Program]:
+    """Return the programs of `benchmarks/cases.py` that are in a folder."""
+    files = [(name, folder / name / file) for name in cases.CAUSES for file in cases.FILES]
+    return [Program(f"{name}/{file.stem}", file, cases.CAUSES[name]) for name, file in files if file.exists()]
+
+
+def explain(program: Program, folder: Path, busy: bool, until: float | None, true: float | None) -> Run:
     """Explain a program, and note when its lines came.
 
     Args:
-        program: name of the planted program.
-        cause: a regular expression that finds its cause in the answer. Empty if it has none.
+        program: what to explain.
         folder: for results.
         busy: whether to keep one core busy.
         until: seconds after which to interrupt the explanation.
-        true: share that the cause takes.
+        true: share that the cause takes. None if it is not known.
     """
+    cause = program.cause
     load = environment.load_average()
-    command = [*system.python("bench"), "explain", str(FOLDER / f"{program}.py"), "--json", "--output", str(folder)]
+    command = [*system.python("bench"), "explain", str(program.file), "--json", "--output", str(folder)]
     with busy_core() if busy else nullcontext():
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -131,7 +156,7 @@ def explain(program: str, cause: str, folder: Path, busy: bool, until: float | N
         reader.join()
         seconds = time.monotonic() - started
     run = Run(
-        program=program,
+        program=program.name,
         healthy=not cause,
         busy=busy,
         until=until,
@@ -165,15 +190,17 @@ def _scored(run: Run, explanation: Explanation, cause: str) -> Run:
     return run.model_copy(update=update)
 
 
-def true_share(program: str, folder: Path) -> float:
-    """Return the share of the step that the planted cause takes, by the program with and without it.
+def true_share(program: Program, folder: Path) -> float | None:
+    """Return the share of the step that the planted cause takes, by the program with and without it. None for a case.
 
     For a cause between epochs, it is the share of the training. An explanation gives its shares in the same way.
     """
-    command = [*system.python("bench"), "run", str(FOLDER / f"{program}.py"), "--vary", "planted=yes,no", "--json"]
+    if program.file.parent != FOLDER:
+        return None
+    command = [*system.python("bench"), "run", str(program.file), "--vary", "planted=yes,no", "--json"]
     run = subprocess.run([*command, "--output", str(folder)], capture_output=True, text=True, check=True)
     results = [Result.model_validate(document) for document in json.loads(run.stdout)["results"]]
-    between_epochs = getattr(importlib.import_module(f"benchmarks.planted.{program}"), "BETWEEN_EPOCHS", False)
+    between_epochs = getattr(importlib.import_module(f"benchmarks.planted.{program.name}"), "BETWEEN_EPOCHS", False)
     seconds = _training_seconds if between_epochs else _step_seconds
     planted_seconds, other = map(seconds, results)
     return 1 - other / planted_seconds
@@ -231,19 +258,21 @@ def line(run: Run) -> str:
     if run.failure:
         return f"{run.program:20} {times}  failed: {run.failure}"
     given = "    –" if run.share is None else f"{run.share:5.0%}"
+    true = "    –" if run.true_share is None else f"{run.true_share:5.0%}"
     parts = f"{run.known_parts} of {run.large_parts}"
-    return f"{run.program:20} {times}  {run.place!s:>5}  {given} {run.true_share:5.0%}  {parts}"
+    return f"{run.program:20} {times}  {run.place!s:>5}  {given} {true}  {parts}"
 
 
 def print_summary(runs: Sequence[Run]) -> None:
     """Print how often the cause came first, how often its share was right, and the median times."""
     scored = [run for run in runs if not run.failure]
     planted_runs, healthy = [run for run in scored if not run.healthy], [run for run in scored if run.healthy]
-    right = [run for run in planted_runs if run.share is not None and abs(run.share - run.true_share) <= SHARE_ERROR]
+    compared = [(run.share, run.true_share) for run in planted_runs if run.true_share is not None]
+    right = [share for share, true in compared if share is not None and abs(share - true) <= SHARE_ERROR]
     print(f"{len(runs)} runs, {len(runs) - len(scored)} failed")
     print(f"cause first: {sum(run.place == 1 for run in planted_runs)} of {len(planted_runs)}", end="; ")
     print(f"in the first two: {sum(run.place in (1, 2) for run in planted_runs)}", end="; ")
-    print(f"share within {SHARE_ERROR * 100:.0f} points: {len(right)} of {len(planted_runs)}", end="; ")
+    print(f"share within {SHARE_ERROR * 100:.0f} points: {len(right)} of {len(compared)}", end="; ")
     print(f"healthy programs given a cause: {sum(map(bool, (run.place for run in healthy)))} of {len(healthy)}")
     known, large = sum(run.known_parts for run in scored), sum(run.large_parts for run in scored)
     print(
@@ -271,17 +300,20 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--until", type=float, metavar="SECONDS")
     parser.add_argument("--append", type=Path, metavar="FILE")
+    parser.add_argument("--cases", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
-    names = arguments.programs or sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
+    programs = cases_in(arguments.cases) if arguments.cases else planted_programs()
+    if unknown := set(arguments.programs) - {program.name for program in programs}:
+        parser.error(f"no program {', '.join(sorted(unknown))}; there are {', '.join(p.name for p in programs)}")
+    programs = [program for program in programs if program.name in arguments.programs] or programs
     runs = outcomes.read(arguments.append, Run)
     print(f"{'program':20} {'first':>6} {'named':>6} {'all':>6}  place  share  true  parts", flush=True)
-    for name in names:
-        cause = importlib.import_module(f"benchmarks.planted.{name}").CAUSE
+    for program in programs:
         with tempfile.TemporaryDirectory(prefix="devbench-") as folder:
-            known = next((run.true_share for run in runs if run.program == name and run.true_share), None)
-            truth = (known or true_share(name, Path(folder))) if cause else 0.0
+            known = next((run.true_share for run in runs if run.program == program.name and run.true_share), None)
+            truth = (known or true_share(program, Path(folder))) if program.cause else 0.0
             for _ in range(arguments.runs):
-                runs.append(explain(name, cause, Path(folder), arguments.busy, arguments.until, truth))
+                runs.append(explain(program, Path(folder), arguments.busy, arguments.until, truth))
                 print(line(runs[-1]), flush=True)
                 outcomes.append(arguments.append, runs[-1])
     print_summary(runs)
