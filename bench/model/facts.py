@@ -216,6 +216,22 @@ class Float64(GraphOperations):
     arguments: int = Field(description="arguments of graphs that arrive as float64")
 
 
+ReasonKind = Literal["value", "shape", "dtype", "object", "structure", "new function"]
+"""What differs between two traces: the value, shape or dtype of an argument, and so on."""
+
+
+class TraceReason(Record):
+    """Why TensorFlow traced a function again: the first argument that differs from those of its trace before."""
+
+    kind: ReasonKind = Field(
+        description="what differs; `structure`: an argument is missing or of another kind; `new function`: nothing, so "
+        "each trace is of a new `tf.function`"
+    )
+    argument: str = Field("", description="name of the argument, or of a value in it; empty for a new function")
+    before: str = Field("", description="its value, shape or dtype in the trace before; empty if it has none")
+    after: str = Field("", description="the same in this trace")
+
+
 class Retraced(Record):
     """A function of the program, or a call in it, that made TensorFlow trace graphs more than a few times."""
 
@@ -225,6 +241,7 @@ class Retraced(Record):
     is_call: bool = Field(False, description="whether it is a call, in which TensorFlow traced functions of its own")
     of_pipeline: bool = Field(False, description="whether most of these functions belong to an input pipeline")
     count: int = Field(description="how often it was traced")
+    reason: TraceReason | None = Field(None, description="why it is usually traced again; null for a call")
 
 
 class Facts(Record):

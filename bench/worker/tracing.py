@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.worker.frames import Sources, call_in, library_folders
+from bench.worker.trace_reasons import TraceReasons
 
 LATEST_GRAPHS = 8
 """Number of graphs that are kept for inspection."""
@@ -68,6 +69,7 @@ class Tracing:
         count: number of traces.
         graphs: the latest graphs, without those of a validation, which is no part of a step.
         by_function: number of traces, by what was traced.
+        reasons: why the functions of the program were traced again.
     """
 
     def __init__(self, sources: Sources) -> None:
@@ -77,6 +79,7 @@ class Tracing:
         self.count = 0
         self.graphs: deque[Any] = deque(maxlen=LATEST_GRAPHS)
         self.by_function: Counter[Traced] = Counter()
+        self.reasons = TraceReasons()
         self._sources = sources
         self._libraries = library_folders()
         self._depth = 0
@@ -110,7 +113,10 @@ class Tracing:
         if code is None:
             return
         if not code.co_filename.startswith(self._libraries):
-            self.by_function.update([Traced(code.co_name, code.co_filename, code.co_firstlineno, False)])
+            traced = Traced(code.co_name, code.co_filename, code.co_firstlineno, False)
+            self.by_function.update([traced])
+            values = [kwargs.get(name, args[n] if n < len(args) else ()) for n, name in ((2, "args"), (3, "kwargs"))]
+            self.reasons.add(traced, code.co_varnames[: code.co_argcount], values[0] or (), values[1] or {})
             return
         source, called = call_in(self._sources)
         if source.line:

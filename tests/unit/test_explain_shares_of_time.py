@@ -32,6 +32,7 @@ from bench.model.facts import (
     OwnTimePart,
     PipelineStage,
     Retraced,
+    TraceReason,
 )
 from bench.model.result import Projection, Result
 from bench.model.sample import Block, ProcessSample, Series
@@ -106,6 +107,23 @@ def test_retracing_takes_what_the_first_call_of_a_new_graph_takes_beyond_a_secon
     traced = [Retraced(function="f", file="/a/mine.py", line=3, count=100)]
     facts = Facts(retraced=traced, steps_run=100, trace_seconds=0.4, retracing_share=0.95)
     assert found(facts)["retracing"].share == 0.95
+
+
+def test_retracing_names_the_argument_that_changes_and_its_fix() -> None:
+    def finding(reason: TraceReason | None) -> Finding:
+        traced = [Retraced(function="f", file="/a/mine.py", line=3, count=100, reason=reason)]
+        return found(Facts(retraced=traced, steps_run=100, trace_seconds=0.4))["retracing"]
+
+    number = finding(TraceReason(kind="value", argument="noise", before="0.999", after="0.998"))
+    assert "because its argument noise changes, for example from 0.999 to 0.998." in number.sentence
+    assert number.fix.startswith("Pass noise as a tensor, with tf.constant(noise).")
+    lengths = finding(TraceReason(kind="shape", argument="rows", before="(32, 7)", after="(32, 9)"))
+    assert "because the shape of its argument rows changes, for example from (32, 7) to (32, 9)." in lengths.sentence
+    assert "reduce_retracing=True" in lengths.fix
+    anew = finding(TraceReason(kind="new function"))
+    assert anew.sentence.endswith("in 100 steps, because each time it is a new tf.function.")
+    assert anew.fix == "Create the tf.function once, outside the loop."
+    assert "Pass tensors instead of Python numbers" in finding(None).fix
 
 
 def test_an_optimizer_that_rewrites_all_rows_of_an_embedding_is_named() -> None:

@@ -161,15 +161,52 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         )
         return
     most = often[0]
+    why, fix = _reason(most)
     yield Finding(
         cause=RETRACING,
         sentence=f"TensorFlow traced {most.function} ({Path(most.file).name} line {most.line}) into a new graph "
-        f"{count(most.count, 'time')} in {count(steps, 'step')}.",
+        f"{count(most.count, 'time')} in {count(steps, 'step')}{why}.",
         evidence=evidence,
-        fix="Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. Keep shapes fixed.",
+        fix=fix,
         share=_trace_share(base, samples),
         estimated=True,
     )
+
+
+def _reason(traced: Retraced) -> tuple[str, str]:
+    """Return why a function is traced again, as the end of a sentence, and what to do about it."""
+    reason = traced.reason
+    if reason is None:
+        return "", (
+            "Create the tf.function once, outside the loop. Pass tensors instead of Python numbers. Keep shapes fixed."
+        )
+    name, changed = reason.argument, f"changes, for example from {reason.before} to {reason.after}"
+    return {
+        "value": (
+            f", because its argument {name} {changed}",
+            f"Pass {name} as a tensor, with tf.constant({name}). TensorFlow traces a graph for each Python value.",
+        ),
+        "shape": (
+            f", because the shape of its argument {name} {changed}",
+            "Use @tf.function(reduce_retracing=True), or pad batches to a few lengths.",
+        ),
+        "dtype": (
+            f", because the dtype of its argument {name} {changed}",
+            f"Convert {name} to one dtype before the call.",
+        ),
+        "object": (
+            f", because its argument {name} is a new object each time",
+            f"Create the object {name} once, or pass its values as tensors.",
+        ),
+        "structure": (
+            f", because its argument {name} is missing or of another kind in some calls",
+            "Call the function with the same kinds of arguments each time.",
+        ),
+        "new function": (
+            ", because each time it is a new tf.function",
+            "Create the tf.function once, outside the loop.",
+        ),
+    }[reason.kind]
 
 
 def _lines_of(base: Result, calls: Sequence[Retraced]) -> str:

@@ -17,6 +17,7 @@ from bench.worker.fit_hook import FitHook
 from bench.worker.frames import Sources
 from bench.worker.protocol import Note, PhaseStarted
 from bench.worker.rig import Rig, epochs_of, steps_of_training
+from bench.worker.trace_reasons import TraceReasons
 from bench.worker.tracing import Traced, Tracing
 
 FEW_TRACES = 5
@@ -131,15 +132,16 @@ def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) 
                 rig.facts.retracing_share = repeated_calls.measure(rig.tf, lambda: rig.call("as_written"), tracing)
     if hook.model is not None:
         rig.facts.fit = _fit_call(hook)
-    read_retraced(rig.facts, traced)
+    read_retraced(rig.facts, traced, tracing.reasons)
 
 
-def read_retraced(facts: Facts, traced: Counter[Traced]) -> None:
+def read_retraced(facts: Facts, traced: Counter[Traced], reasons: TraceReasons) -> None:
     """Read the fact `retraced`.
 
     Args:
         facts: where to put the fact.
         traced: number of traces in the steps that were counted.
+        reasons: why functions were traced again.
     """
     counts: Counter[Traced] = Counter()
     of_pipelines: Counter[Traced] = Counter()
@@ -148,7 +150,11 @@ def read_retraced(facts: Facts, traced: Counter[Traced]) -> None:
         counts[whole] += count
         of_pipelines[whole] += count if key.of_pipeline else 0
     facts.retraced = [
-        Retraced(**key._replace(of_pipeline=2 * of_pipelines[key] > count)._asdict(), count=count)
+        Retraced(
+            **key._replace(of_pipeline=2 * of_pipelines[key] > count)._asdict(),
+            count=count,
+            reason=reasons.typical(key),
+        )
         for key, count in counts.most_common(MAX_FUNCTIONS)
         if count > FEW_TRACES and not is_devbench(Path(key.file))
     ]

@@ -143,7 +143,7 @@ def _diagnose_own_loop(worker: ScriptWorker, finish: Finish) -> None:
     worker.rig.facts.steps_issued = worker.timed_loop.issued
     program.read_facts(worker.rig, worker.hook, worker.timer, worker.tracing)
     if finish.inspect:
-        program.read_retraced(worker.rig.facts, worker.tracing.by_function)
+        program.read_retraced(worker.rig.facts, worker.tracing.by_function, worker.tracing.reasons)
         if worker.rig.facts.retraced and worker.watch is not None and worker.watch.traced_calls is not None:
             worker.rig.facts.retracing_share = worker.watch.traced_calls.share()
         inspection.read_graphs(worker.rig.facts, worker.tracing.graphs, worker.sources)
