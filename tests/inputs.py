@@ -6,9 +6,9 @@ tests last passed, and hashes of the file and of all that it depended on that da
 file pass updates `tests/passed`: commit it. To run tests whose inputs are unchanged, remove the line of their file.
 
 The groups in `LONG` take two hours together, too long for each change. `pytest --defer-long DAYS` also skips a file of
-such a group if the file is unchanged and passed less than DAYS days ago, although other inputs have changed since. Of
-the files that passed longer ago, it runs a few (`MOST_OVERDUE`), in turn by the day. It counts the others at
-the end.
+such a group if the file is unchanged and passed less than DAYS days ago, although other inputs have changed since. A
+file that passed longer ago runs every `PERIOD` days, on a day of its own, so that they do not all run on one day. The
+skipped files are counted at the end.
 """
 
 from __future__ import annotations
@@ -174,8 +174,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 LONG = ("programs", "prometheus", "quiet", "scripts", "tensorflow-2.10", "workers", "workers-2.10")
 """Groups that measure programs with TensorFlow. All together take two hours on two cores."""
 
-MOST_OVERDUE = 3
-"""So many files that passed too long ago run at once. One takes two minutes, and the longest takes 22."""
+PERIOD = 14
+"""Each file that passed too long ago runs on one of so many days. Four or five files run on a day, for ten minutes."""
 
 
 def inputs(group: str, root: Path = ROOT) -> list[Path]:
@@ -248,26 +248,19 @@ def unchanged(group: str, test: Path) -> bool:
 def deferred(group: str, test: Path, days: int) -> bool:
     """Return whether the tests of a file, whose inputs changed, can wait.
 
-    They can if they are long, the file itself is unchanged, and they passed less than `days` days ago or it is the turn
-    of other files. No file waits if `days` is 0.
+    They can if they are long, the file itself is unchanged, and they passed less than `days` days ago or today is not
+    their day. No file waits if `days` is 0.
     """
     last = last_passed(group, test)
     if not days or group not in LONG or last is None or last.file != content(test) or unchanged(group, test):
         return False
-    return (date.today() - last.day).days < days or (group, test) not in on_turn(days, date.today())
+    return (date.today() - last.day).days < days or not has_turn(group, test, date.today())
 
 
-@cache
-def on_turn(days: int, today: date) -> list[tuple[str, Path]]:
-    """Return the groups and test files that run today, of those that last passed at least `days` days ago."""
-    overdue = [
-        (group, ROOT / name)
-        for group in LONG
-        for name, last in sorted(_read(group).items())
-        if (today - last.day).days >= days and (ROOT / name).exists()
-    ]
-    first = today.toordinal() * MOST_OVERDUE % max(1, len(overdue))
-    return (overdue + overdue)[first : first + MOST_OVERDUE]
+def has_turn(group: str, test: Path, day: date) -> bool:
+    """Return whether a day is one of those on which a file runs that passed too long ago."""
+    name = f"{group} {test.relative_to(ROOT).as_posix()}"
+    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % PERIOD == day.toordinal() % PERIOD
 
 
 def write(group: str, digests: dict[Path, str]) -> None:

@@ -67,42 +67,44 @@ def test_modules_that_a_run_imports_are_inputs(group: str) -> None:
 
 @pytest.fixture
 def _recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ten files of a long group passed ten days ago, with other inputs than now. An eleventh passed yesterday."""
+    """A hundred files of a long group passed ten days ago, with other inputs than now. Another one passed yesterday."""
     monkeypatch.setattr(inputs, "ROOT", tmp_path)
     monkeypatch.setattr(inputs, "PASSED", tmp_path)
     monkeypatch.setattr(inputs, "digest", lambda group, test: "now")
     lines = []
-    for number in range(11):
+    for number in range(101):
         test = tmp_path / f"test_{number}.py"
         test.write_text("")
-        day = date.today() - timedelta(days=10 if number < 10 else 1)
+        day = date.today() - timedelta(days=10 if number < 100 else 1)
         lines.append(f"{test.name} {day} {inputs.content(test)} before\n")
     (tmp_path / "scripts").write_text("".join(lines))
-    for cached in (inputs.last_passed, inputs.on_turn):
-        cached.cache_clear()
+    inputs.last_passed.cache_clear()
     yield
-    for cached in (inputs.last_passed, inputs.on_turn):
-        cached.cache_clear()
+    inputs.last_passed.cache_clear()
+
+
+def _run(days: int) -> set[int]:
+    return {n for n in range(101) if not inputs.deferred("scripts", inputs.ROOT / f"test_{n}.py", days)}
 
 
 @pytest.mark.usefixtures("_recorded")
-def test_a_few_of_the_files_that_passed_too_long_ago_run() -> None:
-    run = [number for number in range(11) if not inputs.deferred("scripts", inputs.ROOT / f"test_{number}.py", 7)]
-    assert len(run) == inputs.MOST_OVERDUE
-    assert 10 not in run
-    assert not any(inputs.deferred("scripts", inputs.ROOT / f"test_{number}.py", 0) for number in range(11))
+def test_a_few_of_the_files_that_passed_too_long_ago_run_each_day() -> None:
+    assert len(_run(7)) < 25
+    assert 100 not in _run(7)
+    assert len(_run(0)) == 101
 
 
 @pytest.mark.usefixtures("_recorded")
-def test_each_file_that_passed_too_long_ago_runs_within_some_days() -> None:
-    days = (date.today() + timedelta(days=number) for number in range(4))
-    run = {path.name for day in days for _, path in inputs.on_turn(7, day)}
-    assert {f"test_{number}.py" for number in range(10)} <= run
+def test_each_file_that_passed_too_long_ago_has_a_day() -> None:
+    period = [date.today() + timedelta(days=number) for number in range(inputs.PERIOD)]
+    for number in range(100):
+        test = inputs.ROOT / f"test_{number}.py"
+        assert [inputs.has_turn("scripts", test, day) for day in period].count(True) == 1
 
 
 @pytest.mark.usefixtures("_recorded")
 def test_an_edited_file_of_a_long_group_runs_at_once() -> None:
-    edited = inputs.ROOT / "test_10.py"
+    edited = inputs.ROOT / "test_100.py"
     assert inputs.deferred("scripts", edited, 7)
     edited.write_text("import this\n")
     assert not inputs.deferred("scripts", edited, 7)
