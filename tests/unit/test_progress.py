@@ -165,11 +165,11 @@ def test_several_specs_have_their_step_times_in_one_line_for_each_trial_and_few_
         draw(progress_of(title="a on cuda, fit", phase="starting", estimates=estimates, trial=2))
     assert stream.getvalue().splitlines() == [
         "a on cpu, fit, process 1 of about 7: starting (at most 1 min 30 s left)",
-        "step times so far: a on cpu 1.00 ms; a on cuda 500 µs ± 50%",
+        "step times so far: a on cpu, fit: 1.00 ms; a on cuda, fit: 500 µs ± 50%",
         "a on cuda, fit, process 2 of about 7: starting (at most 1 min 30 s left)",
     ]
     assert view(progress_of(estimates=estimates)).plain.endswith(
-        "\n  a on cpu: step 1.00 ms\n  a on cuda: step 500 µs ± 50%"
+        "\n  a on cpu, fit: step 1.00 ms\n  a on cuda, fit: step 500 µs ± 50%"
     )
 
 

@@ -40,13 +40,15 @@ def estimates(measured: Sequence[Estimate]) -> str:
     """Return the step time so far of each spec."""
     titles = distinct([spec.title for spec in measured])
     return "; ".join(
-        f"{title} {estimate(spec.step_seconds, spec.relative_error)}"
+        f"{title}: {estimate(spec.step_seconds, spec.relative_error)}"
         for title, spec in zip(titles, measured, strict=True)
     )
 
 
 def distinct(titles: Sequence[str]) -> list[str]:
-    """Return titles of specs without what all of them have, such as "cifar on cpu" of "cifar on cpu, fit"."""
+    """Return titles of specs without what all of them begin with, such as "cifar on cpu" of "cifar on cpu, fit"."""
     parts = [title.split(", ") for title in titles]
-    common = set[str]().union(*parts).intersection(*parts) if len(parts) > 1 else set()
-    return [", ".join(part for part in own if part not in common) or ", ".join(own) for own in parts]
+    common = 0
+    while len(parts) > 1 and all(len(own) > common + 1 and own[common] == parts[0][common] for own in parts):
+        common += 1
+    return [", ".join(own[common:]) for own in parts]

@@ -58,6 +58,7 @@ class ProgressDisplay:
         self.reported: set[tuple[str, object]] = set()
         self.told: tuple[str, float] = ("", math.inf)
         self.written_at = -math.inf
+        self.trial = 0
 
     def __enter__(self) -> ProgressDisplay:
         if self.tty:
@@ -103,13 +104,16 @@ class ProgressDisplay:
 
     def _news(self, progress: Progress) -> list[str]:
         """Return the plain lines to write."""
+        if progress.trial < self.trial:  # another session began
+            self.reported.clear()
+        self.trial = progress.trial
         lines = [phrases.largest_part(part)] if (part := progress.largest_part) and self._is_surer(part) else []
         several = len(progress.estimates) > 1  # which is so from the second trial on
         titles = " ".join(estimate.title for estimate in progress.estimates)
         if several and self._are_new({(titles, progress.trial)}):
             lines.append(f"step times so far: {phrases.estimates(progress.estimates)}")
         silent = self.clock() - self.written_at >= SILENCE_SECONDS
-        if self._is_news(progress) and (silent or not several):
+        if (silent or not several) and self._is_news(progress):
             lines.append(line(progress))
         return lines
 
