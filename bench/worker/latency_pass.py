@@ -5,8 +5,11 @@ from __future__ import annotations
 import statistics
 import time
 
-PAUSES = 4
+WALL_LIMITS = 4
 """The pass ends after this many times its time limit, with what passes between its steps, such as validations."""
+
+FEWEST_STEPS = 10
+"""Fewest steps of a pass that ends for this reason."""
 
 
 class LatencyPass:
@@ -45,7 +48,7 @@ class LatencyPass:
         """Whether there are enough steps, or there is no time for more."""
         if len(self._steps) >= self._most_steps or sum(self._steps) >= self._limit:
             return True
-        return bool(self._steps) and time.perf_counter() - self._start >= PAUSES * self._limit
+        return len(self._steps) >= FEWEST_STEPS and time.perf_counter() - self._start >= WALL_LIMITS * self._limit
 
     def latencies(self, per_call: int) -> list[float]:
         """Return the seconds of each step, without the median cost of a synchronization.

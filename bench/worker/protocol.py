@@ -107,7 +107,8 @@ class Go(WorkerMessage):
 class Latency(WorkerMessage):
     """Run `lead` untimed steps, then the latency pass.
 
-    It synchronizes each of at most `steps` steps, for at most `seconds`.
+    It synchronizes each of at most `steps` steps, for at most `seconds`. If much else passes between the steps, it ends
+    earlier (`bench.worker.latency_pass`).
     """
 
     do: Literal["latency"] = "latency"
