@@ -143,6 +143,14 @@ class HostReads(InLines):
     per_step: float = Field(description="reads per step")
 
 
+class WholeDataCall(Record):
+    """Calls of a method of a Keras model that is meant for whole data sets, in a program's own steps."""
+
+    called: str = Field(description="the method: predict, evaluate or fit")
+    per_step: float = Field(description="calls per step")
+    rows: int | None = Field(None, description="rows of the latest call; null if it got no arrays")
+
+
 class LongSteps(InLines):
     """Steps of a script's own loop that are rare and take much longer, such as those that save a checkpoint."""
 
@@ -293,6 +301,9 @@ class Facts(Record):
     pipeline: list[PipelineStage] | None = Field(None, description="stages of the program's pipeline, its source first")
     pipeline_reachable: bool | None = Field(None, description="whether a what-if can change the pipeline")
     host_reads: HostReads | None = None
+    whole_data_calls: list[WholeDataCall] | None = Field(
+        None, description="calls of `predict`, `evaluate` and `fit` in the program's own step"
+    )
     persistent_tapes: PersistentTapes | None = None
     eager: EagerOperations | None = None
     own_time: OwnTime | None = None

@@ -8,7 +8,7 @@ from bench.analyse.explain.lines import named_lines
 from bench.analyse.samples import merged_facts
 from bench.model.causes import BUILDING, NEW_DATASET, PYTHON, SLOW_INPUT
 from bench.model.explanation import Finding, OwnStepPart
-from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart
+from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart, WholeDataCall
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 from bench.model.words import count
@@ -40,7 +40,8 @@ def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
     share = min(1.0, sum(call.share for call in calls))
     if share <= MIN_SHARE:
         return
-    names = " and ".join(dict.fromkeys(call.called for call in calls))
+    counted = {call.called: call for call in merged_facts(samples).whole_data_calls or []}
+    names = " and ".join(_with_counts(name, counted.get(name)) for name in dict.fromkeys(c.called for c in calls))
     lines = lines_of(base, calls)
     yield Finding(
         cause=NEW_DATASET,
@@ -51,6 +52,14 @@ def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
         share=share,
         estimated=True,
     )
+
+
+def _with_counts(name: str, call: WholeDataCall | None) -> str:
+    """Return the name of a method with its calls per step and their rows, such as "predict 3 times on 1 row"."""
+    if call is None:
+        return name
+    times = "" if 0.95 <= call.per_step <= 1.05 else f" {call.per_step:.2g} times"
+    return f"{name}{times}" + (f" on {count(call.rows, 'row')}" if call.rows else "")
 
 
 def python(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:

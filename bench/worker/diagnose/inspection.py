@@ -21,12 +21,14 @@ from typing import Any
 
 from bench.model.facts import (
     KERAS_CALLS,
+    WHOLE_DATA_CALLS,
     EagerOperations,
     Facts,
     Float64,
     GraphOperations,
     HostReads,
     PersistentTapes,
+    WholeDataCall,
 )
 from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, keras_folder, library_folders
 
@@ -82,15 +84,19 @@ class Observed:
         reads: how often each line read numbers from tensors.
         eager: how often operations ran eagerly, by their type and line.
         tapes: the persistent tapes that ran eagerly.
+        calls: how often Keras' methods for whole data sets were called.
+        rows: rows of the latest of these calls, by method.
     """
 
     def __init__(self) -> None:
         self.reads: Counter[SourceLine] = Counter()
         self.eager: Counter[tuple[str, SourceLine]] = Counter()
         self.tapes: list[Tape] = []
+        self.calls: Counter[str] = Counter()
+        self.rows: dict[str, int | None] = {}
 
     def read(self, facts: Facts, steps: int) -> None:
-        """Set the facts `host_reads`, `eager` and `persistent_tapes`.
+        """Set the facts `host_reads`, `eager`, `persistent_tapes` and `whole_data_calls`.
 
         Args:
             facts: where to put the facts.
@@ -106,6 +112,10 @@ class Observed:
             several_gradients=single.keys() != by_line.keys(),
             **lines_of(Counter(single)),
         )
+        facts.whole_data_calls = [
+            WholeDataCall(called=name, per_step=number / steps, rows=self.rows[name])
+            for name, number in self.calls.most_common()
+        ]
         facts.host_reads = HostReads(per_step=self.reads.total() / steps, **lines_of(self.reads))
         eager_by_line: Counter[SourceLine] = Counter()
         by_type: Counter[str] = Counter()
@@ -141,6 +151,7 @@ def observing(tf: Any, sources: Sources) -> Iterator[Observed]:
         _host_reads(tf, sources, report_read),
         _eager_operations(sources, report_operation),
         _persistent_tapes(tf, sources, observed.tapes),
+        _whole_data_calls(tf, observed),
     ):
         yield observed
 
@@ -281,6 +292,46 @@ def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[
     finally:
         for name, original in originals.items():
             setattr(kind, name, original)
+
+
+@contextmanager
+def _whole_data_calls(tf: Any, observed: Observed) -> Iterator[None]:
+    """Count the outermost calls of Keras' methods for whole data sets, with the rows of their first argument."""
+    kind, is_nested = tf.keras.Model, False
+    own = {name: vars(kind).get(name) for name in WHOLE_DATA_CALLS}
+
+    def counted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call(model: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal is_nested
+            if is_nested:
+                return original(model, *args, **kwargs)
+            observed.calls.update([name])
+            observed.rows[name] = _rows(tf, args[0] if args else kwargs.get("x"))
+            is_nested = True
+            try:
+                return original(model, *args, **kwargs)
+            finally:
+                is_nested = False
+
+        return call
+
+    for name in own:
+        setattr(kind, name, counted(name, getattr(kind, name)))
+    try:
+        yield
+    finally:
+        for name, original in own.items():
+            if original is None:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, original)
+
+
+def _rows(tf: Any, data: Any) -> int | None:
+    """Return the rows of arrays or tensors. None if they have none, or the data are a dataset."""
+    shapes = [getattr(leaf, "shape", None) for leaf in tf.nest.flatten(data)]
+    return int(shapes[0][0]) if shapes and shapes[0] is not None and len(shapes[0]) > 0 and shapes[0][0] else None
 
 
 @contextmanager
