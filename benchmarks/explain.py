@@ -40,7 +40,7 @@ from bench.model.result import Result
 from benchmarks import cases, outcomes, planted
 
 FOLDER = Path(planted.__file__).parent
-PROVISIONAL = re.compile(r"so far")
+PROVISIONAL = re.compile(r"^(note: so far|the largest part so far)")
 """What marks a provisional sentence."""
 
 TARGETS = {
@@ -231,7 +231,7 @@ def rank(explanation: Explanation, cause: str) -> int | None:
 
 def share(explanation: Explanation, cause: str) -> float | None:
     """Return the share that an explanation gives to the cause, which may be several parts. None if it gives none."""
-    named = [change for change in explanation.answer if re.search(cause, json.dumps(change.model_dump(mode="json")))]
+    named = [change for change in explanation.answer if re.search(cause, f"{change.name} {change.cause}")]
     shares = [change.share for change in named if change.share is not None]
     return min(1.0, sum(shares)) if shares else None
 
