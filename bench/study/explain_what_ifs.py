@@ -38,6 +38,9 @@ WHAT_IF = Design(
 COMBINED = 2
 """Number of workers that measure the best what-ifs combined: the baseline's and theirs."""
 
+CONFOUNDING = 0.3
+"""If the growth of the steps takes this share of a step, the effects of what-ifs cannot be told from it."""
+
 TOGETHER = 4
 """Number of what-ifs in one trial with the baseline. More workers take more memory and longer rounds."""
 
@@ -109,10 +112,10 @@ class WhatIfStudy:
 
     def _choose(self, driven: Planned) -> None:
         """Choose the what-ifs that are worth trying. The others are added to the explanation as not tried."""
-        applicable = dict.fromkeys(self._candidates(driven), driven)
+        applicable = dict.fromkeys(self._comparable(self._candidates(driven), driven), driven)
         if driven is not self.program:  # callbacks, metrics and eager execution are in the program's own call of fit
             own = [what_if for what_if in self._candidates(self.program) if what_if.tests_suspect]
-            applicable |= dict.fromkeys(own, self.program)
+            applicable |= dict.fromkeys(self._comparable(own, self.program), self.program)
         ordered = bounds.by_priority(self.explanation, list(applicable))
         for what_if in ordered:
             steps = self.explanation.steps_share
@@ -125,23 +128,28 @@ class WhatIfStudy:
 
     def _candidates(self, planned: Planned) -> list[WhatIf]:
         """Return the what-ifs that apply to the program in the loop of a spec."""
-        loop = planned.spec.loop
-        level = next((result for result in self.measured if result.spec.loop == loop), self.measured[0])
+        loop, level = planned.spec.loop, self._level(planned)
         is_own_loop = loop == "as-written" and "as_written" in self.resolved.offers
         facts = merged_facts(level.samples)
         device = level.environment.device
         program = Program(planned.spec, facts, self.compiled, self.resolved.not_dtypes, is_own_loop, device)
-        return self._comparable(candidates(program), level)
+        return candidates(program)
 
-    def _comparable(self, what_ifs: list[WhatIf], level: Result) -> list[WhatIf]:
-        """Return the what-ifs whose effect on a level can be told from what else changes the time of its steps."""
+    def _level(self, planned: Planned) -> Result:
+        """Return the level in the loop of a spec. The program as written if it was not measured."""
+        loop = planned.spec.loop
+        return next((result for result in self.measured if result.spec.loop == loop), self.measured[0])
+
+    def _comparable(self, what_ifs: list[WhatIf], planned: Planned) -> list[WhatIf]:
+        """Return the what-ifs whose effect can be told from what else changes the time of a step of a spec's loop."""
+        level = self._level(planned)
         samples = usable_samples(level)
         kept, caveat = what_ifs, ""
-        if any(growing_steps(level, samples)):
+        if any((growth.share or 0.0) >= CONFOUNDING for growth in growing_steps(level, samples)):
             kept = []
             caveat = (
-                "No what-if was tried, because steps take longer and longer: their time also depends on how many there "
-                "were. Fix the growth first."
+                f"No what-if was tried in the loop {planned.spec.loop}, because its steps take longer and longer: "
+                "their time also depends on how many steps ran before. Fix the growth first."
             )
         elif retraced(samples):
             kept = [what_if for what_if in what_ifs if not what_if.grows_batch]

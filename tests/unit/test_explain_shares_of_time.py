@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -235,7 +236,7 @@ def test_the_end_of_an_epoch_names_what_takes_longest() -> None:
     facts = fit_facts(0.0, epoch_seconds=0.6, validated_epochs=0.5)
     facts.epoch = Facts.model_validate({"epoch": {"batches": 8, "remainder": 0}}).epoch
     finding = found(facts, phases={"epoch_end": 0.7, "validation": 0.4})[BETWEEN_EPOCHS]
-    assert "Longest: HoldOut (calls predict) 600 ms (61%), validation 200 ms (20%)." in finding.sentence
+    assert "Longest: HoldOut (calls predict) 600 ms (61% of it), validation 200 ms (20% of it)." in finding.sentence
 
 
 def trained(samples: Sequence[ProcessSample], steps: int) -> Result:
@@ -343,6 +344,13 @@ def test_the_trend_of_unordered_blocks_has_the_variance_that_its_score_assumes()
     unordered = [steps_of(lambda block: 0.001, seed).series[0].blocks for seed in range(300)]
     scores = [trend([block.step_seconds for block in blocks]) for blocks in unordered]
     assert sum(score**2 for score in scores) / len(scores) == pytest.approx(1.0, abs=0.3)
+
+
+def test_the_trend_of_a_few_ordered_times_is_as_clear_as_their_number_of_orders_says() -> None:
+    score = statistics.NormalDist().inv_cdf
+    assert trend(range(7)) == pytest.approx(-score(1 / 5040), rel=1e-6)
+    assert trend([1, 0, 2, 3, 4, 5, 6]) == pytest.approx(-score(7 / 5040), rel=1e-6)
+    assert trend(range(20, 0, -1)) < -5
 
 
 def stack(source: str, file: str) -> Any:

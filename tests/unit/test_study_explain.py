@@ -94,7 +94,7 @@ class Fake:
             fields: dict[str, Any] = {"facts": Fake.facts} | ({"phases": Fake.phases} if Fake.phases else {})
             samples = [sample(n, step * noise, **fields) for n, noise in enumerate(Fake.noise, 1)]
             for process in samples if Fake.growing else ():
-                times = [step * span / 14 for span in range(14)]
+                times = [step * (span + 1) / 14 for span in range(14)]
                 process.series[0].warmup = [Block(seconds=500 * t, steps=500, cpu_seconds=0.0) for t in times]
             measured = result(spec.key, str(len(Fake.sessions)), samples=samples, failure=Fake.failure)
             self.results.append(measured.model_copy(update={"spec": spec, "key": spec.key}))
@@ -378,7 +378,7 @@ def test_no_what_if_is_tried_while_steps_take_longer_and_longer(faked: type[Fake
     outcome = study.run()
     assert study.what_ifs == []
     assert outcome.answer[0].name == "steps that take longer and longer"
-    assert any("No what-if was tried, because steps take longer and longer" in caveat for caveat in outcome.caveats)
+    assert any("No what-if was tried in the loop step, because its steps" in caveat for caveat in outcome.caveats)
 
 
 def test_a_program_that_cannot_be_measured_is_started_once_and_the_reason_is_told(

@@ -16,7 +16,7 @@ WIDER = 3.0
 """A caveat says that the machine was noisy if intervals are at least this many times as wide as on a quiet machine."""
 
 OTHER_WORK = ("load", "stolen", "unsettled")
-"""Disturbances that other work on the machine, or on its host, can cause. They have one fix."""
+"""Disturbances that other work on the machine, or on its host, can cause. Several of them have one fix."""
 
 NO_OTHER_WORK = "Close other programs, or use a dedicated machine."
 
@@ -37,7 +37,10 @@ def caveats(levels: Sequence[Result]) -> list[str]:
     noise = _noise(levels)
     if noise:
         causes = "; ".join(warning.message for warning in disturbances.values())
-        fixes = dict.fromkeys(NO_OTHER_WORK if key in OTHER_WORK else w.fix for key, w in disturbances.items())
+        several = sum(key in OTHER_WORK for key in disturbances) > 1
+        fixes = dict.fromkeys(
+            NO_OTHER_WORK if several and key in OTHER_WORK else warning.fix for key, warning in disturbances.items()
+        )
         noise += " ".join([f" Possible causes: {causes}.", *filter(None, fixes)]) if causes else ""
         for warning in disturbances.values():
             del loops[_text(warning)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import combinations
 
 from bench.analyse.explain.units import time_text
@@ -33,6 +34,9 @@ GROWTH = 1.15
 TREND = 3.5
 """Smallest standard score of the trend over spans, of all processes together (S. A. Stouffer, 1949)."""
 
+MOST_EXACT = 20
+"""Number of times up to which the probability of a trend is exact. For more, the normal distribution is close."""
+
 LARGE_GROWTH = 2.0
 """Smallest ratio of the last third's step to the first third's step for which a single process is enough."""
 
@@ -57,13 +61,15 @@ def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Findin
         return
     longest = max(processes, key=_steps)
     first, last = _thirds([of_step(span) for span in _spans(longest)])
-    first = min(first, *(of_step(block) for block in longest[:SLOW_BLOCKS]))
+    start = longest[:SLOW_BLOCKS]
+    start_step = sum(of_step(block) * block.steps for block in start) / _steps(start)
+    first = min(first, start_step) if start_step > 0 else first
     yield Finding(
         cause=GROWING,
         sentence=f"A step takes {time_text(first)}{what} at first and {time_text(last)} after "
         f"{count(_steps(longest), 'step')}.",
-        evidence=f"first and last third of the steps, in each of {count(len(processes), 'process', 'processes')}. "
-        "The projection assumes that steps stay as long as they were",
+        evidence="the first steps and the last third of the steps, in each of "
+        f"{count(len(processes), 'process', 'processes')}. The projection assumes that steps stay as long as they were",
         fix="Look for what grows with each step: a list or history that is read again, a graph that gets new "
         "operations, or tensors that are kept.",
         share=(last - first) / last,
@@ -113,14 +119,19 @@ def _spans(blocks: Sequence[Block]) -> list[Block]:
     most = max((block.steps for block in rest), default=0)
     for block in rest:
         if spans and 2 * (spans[-1].steps + block.steps) <= 3 * most:
-            last = spans.pop()
-            block = Block(
-                seconds=last.seconds + block.seconds,
-                steps=last.steps + block.steps,
-                cpu_seconds=last.cpu_seconds + block.cpu_seconds,
-            )
+            block = _merged(spans.pop(), block)
         spans.append(block)
+    if len(spans) > 1 and 2 * spans[-1].steps < most:
+        spans[-2:] = [_merged(*spans[-2:])]
     return spans
+
+
+def _merged(first: Block, second: Block) -> Block:
+    return Block(
+        seconds=first.seconds + second.seconds,
+        steps=first.steps + second.steps,
+        cpu_seconds=first.cpu_seconds + second.cpu_seconds,
+    )
 
 
 def _thirds(times: Sequence[float]) -> tuple[float, float]:
@@ -132,8 +143,24 @@ def _thirds(times: Sequence[float]) -> tuple[float, float]:
 def trend(times: Sequence[float]) -> float:
     """Return the standard score of the step time's trend. Positive if it grows.
 
-    This is the test of H. B. Mann, 1945, without the correction for ties.
+    This is the test of H. B. Mann, 1945, without the correction for ties. For few times, the probability is exact.
     """
-    count = len(times)
+    n = len(times)
     score = sum((b > a) - (b < a) for a, b in combinations(times, 2))
-    return score / math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    if n > MOST_EXACT:
+        return score / math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    orders = _orders(n)
+    inversions = (n * (n - 1) // 2 - score) // 2
+    as_ordered = sum(orders[: inversions + 1]) / sum(orders)
+    return -statistics.NormalDist().inv_cdf(min(as_ordered, 1 - 1e-9))
+
+
+@cache
+def _orders(n: int) -> list[int]:
+    """Return the number of orders of `n` things, by their number of inversions."""
+    counts = [1]
+    for size in range(2, n + 1):
+        counts = [
+            sum(counts[max(0, inversions - size + 1) : inversions + 1]) for inversions in range(len(counts) + size - 1)
+        ]
+    return counts

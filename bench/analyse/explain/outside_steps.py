@@ -57,7 +57,8 @@ def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     may_validate = not validation and merged_facts(samples).validated_epochs != 0.0
     epoch = between / share
-    longest = [f"{name} {time_text(seconds)} ({seconds / epoch:.0%})" for name, seconds in work if seconds > 0.1 * end]
+    long = [(name, seconds) for name, seconds in work if seconds > 0.1 * end]
+    longest = [f"{name} {time_text(seconds)} ({seconds / epoch:.0%} of it)" for name, seconds in long]
     if is_own_work:
         own, fix = "", callbacks.epoch_end_fix(samples, validation)
     elif may_validate:
