@@ -17,6 +17,7 @@ from bench.model.explanation import USEFUL_GAIN, Explanation, Gain, Untried
 from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.registry.description import Resolved
+from bench.render.sentences.explanation import tried
 from bench.session.design import Design, with_first
 from bench.study.budget import FEWEST_TRIALS
 from bench.study.explain_sessions import ExplainSessions
@@ -180,6 +181,8 @@ class WhatIfStudy:
         result_of = dict(zip(what_ifs, results, strict=True))
         self.tried += [Tried(what_if, base, result) for what_if, result in result_of.items()]
         new_gains = gains(base, result_of, self.sessions.settings.threshold, len(self.baselines))
+        for gain in new_gains:
+            self.sessions.recorder.tell(tried(gain))
         self.explanation.gains = sort_by_gain([*self.explanation.gains, *new_gains])
         larger = [result for what_if, result in result_of.items() if what_if.grows_batch and result.failure is None]
         self.explanation.findings += fixed_cost(base, larger)

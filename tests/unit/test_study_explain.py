@@ -218,6 +218,19 @@ def test_the_first_trial_tells_suspects_and_each_trial_of_the_ladder_the_largest
     assert largest.share.value == pytest.approx(0.75, abs=0.01)
 
 
+def test_the_verdict_on_each_what_if_is_told_when_it_is_known(
+    faked: type[Fake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, said = study_of(), []
+    monkeypatch.setattr(study.recorder, "tell", said.append)
+    outcome = study.run()
+    lines = [line for line in said if line.startswith("tried ")]
+    assert len(lines) == len(outcome.gains)
+    (compiled,) = [line for line in lines if "XLA" in line]
+    assert compiled.startswith("tried ")
+    assert ": faster (5 trials), 2.0" in compiled
+
+
 def test_a_part_that_may_take_nothing_is_not_told_as_the_largest(faked: type[Fake]) -> None:
     def level(loop: str, steps: tuple[float, ...]) -> Any:
         return result(loop, loop=loop, samples=[sample(n, step) for n, step in enumerate(steps, 1)])

@@ -224,6 +224,14 @@ def effect(gain: Gain) -> str:
     return f"{word(gain)}{evidence(gain)}"
 
 
+def tried(gain: Gain) -> str:
+    """Return the line for a what-if that was measured: "tried XLA: faster (3 trials), 1.3 times [1.2, 1.4] as fast"."""
+    if gain.ratio is None or gain.speedup is None:
+        return f"tried {gain.what_if}: failed: {failure(gain)}"
+    fast = f", {numbers.times(gain.speedup)} as fast" if gain.verdict == "faster" else ""
+    return f"tried {gain.what_if}: {effect(gain)}{fast}"
+
+
 def word(gain: Gain) -> str:
     """Return the verdict on a what-if, or "no gain"."""
     return "no gain" if gain.is_without_gain else gain.verdict
