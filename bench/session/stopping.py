@@ -45,8 +45,8 @@ CLEAR = 0.999
 CLEAR_TRIALS = 2
 """Minimum number of trials of a clear comparison, if they fit into `CLEAR_SECONDS`. If not, one is enough."""
 
-CLEAR_SECONDS = 40.0
-"""Seconds in which a clear comparison should end."""
+CLEAR_SECONDS = 35.0
+"""Seconds of the session in which a clear comparison should end. With the start of the command, these are 40."""
 
 
 @dataclass(frozen=True)
