@@ -14,13 +14,16 @@ BETWEEN_EPOCHS = "time between epochs"
 BETWEEN_STEPS = "work between some steps"
 """Work in a script's own loop that most steps go without."""
 
+SINGLE_BATCHES = "fit for single batches"
+"""Each step is a call of `fit` of its own."""
+
 LONG_STEPS = "rare long steps"
 """Steps of a script's own loop that are rare and take much longer than the others."""
 
 FILLING = "filling the shuffle buffer"
 PARTIAL_BATCH = "partial last batch"
 
-OF_ALL_TIME = (BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS)
+OF_ALL_TIME = (BETWEEN_EPOCHS, BETWEEN_STEPS, SINGLE_BATCHES, LONG_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS)
 """Causes whose share is one of an epoch or of the training, not of the step."""
 
 SLOW_INPUT = "slow input"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, SINGLE_BATCHES
 from bench.model.comparison import Verdict
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
@@ -249,8 +249,8 @@ class Explanation(Record):
 
     @property
     def between_steps(self) -> float | None:
-        """Share of the time of a script's own loop that passes between some steps. None if it is small or unknown."""
-        return self._share_of(BETWEEN_STEPS)
+        """Share of the time of a script's own loop that passes between its steps. None if it is small or unknown."""
+        return self._share_of(BETWEEN_STEPS) or self._share_of(SINGLE_BATCHES)
 
     def _share_of(self, cause: str) -> float | None:
         return next((finding.share for finding in self.findings if finding.cause == cause), None)

@@ -200,7 +200,7 @@ def test_an_explanation_names_the_work_between_some_steps_first_if_it_takes_most
     between = Finding(cause=BETWEEN_STEPS, sentence="", evidence="", share=0.9)
     document = explanation(ladder_results()).model_copy(update={"findings": [between]})
     assert document.steps_share == pytest.approx(0.1)
-    assert "90% of the time passes between some steps." in sentences.headline(document)
+    assert "90% of the time passes between steps." in sentences.headline(document)
 
 
 def test_a_shuffle_buffer_that_fills_is_not_the_work_of_fit() -> None:
@@ -230,6 +230,25 @@ def test_functions_that_run_eagerly_are_told_from_a_model_that_does() -> None:
     assert finding.fix.startswith("Remove tf.config.run_functions_eagerly(True).")
     assert finding.what_ifs == []
     assert found(Facts(functions_eager=False, run_eagerly=True))["eager execution"].what_ifs == ["graph"]
+
+
+def test_a_script_that_calls_fit_for_each_step_is_told_to_train_on_batches() -> None:
+    def of(total_steps: int) -> dict[str, Finding]:
+        facts = fit_facts(0.0)
+        facts.epoch, facts.total_steps, facts.steps_issued = Epoch(batches=1, remainder=0), total_steps, 60
+        facts.retraced = [
+            Retraced(function=name, file="/a/mine.py", line=line, is_call=True, of_pipeline=True, count=300)
+            for name, line in (("fit", 9), ("predict", 7))
+        ]
+        return found(facts, phases={"epoch_end": 0.02, "epoch_start": 0.17})
+
+    single = of(1)
+    finding = single["fit for single batches"]
+    assert finding.share == pytest.approx(0.95)
+    assert "Each call of fit and predict (mine.py lines 7, 9) builds a new dataset." in finding.sentence
+    assert "train_on_batch" in finding.fix
+    assert not {"time between epochs", "retracing"} & single.keys()
+    assert "time between epochs" in of(300)
 
 
 def test_the_end_of_an_epoch_names_what_takes_longest() -> None:

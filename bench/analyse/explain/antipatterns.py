@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.analyse.explain.lines import named_lines
+from bench.analyse.explain.lines import lines_of_traced, named_lines
 from bench.analyse.explain.own_time import keras_calls, share_of, whole_data_calls
 from bench.analyse.samples import mean_step, median_step, merged_facts, process_values, usable_samples
 from bench.backends import capabilities
@@ -126,13 +126,13 @@ def _is_training(traced: Retraced, samples: Sequence[ProcessSample]) -> bool:
 def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if a function, or a call, makes TensorFlow trace again and again in one run of the program."""
     found = retraced(samples)
-    if found is None:
+    if found is None or merged_facts(samples).calls_fit_for_each_step:  # the time between the steps says so
         return
     often, steps, runs = found
     evidence = f"traces counted in {count(runs, 'run')} of the program"
     calls = [traced for traced in often if traced.is_call]
     if calls:
-        names, lines = dict.fromkeys(call.function for call in calls), _lines_of(base, calls)
+        names, lines = dict.fromkeys(call.function for call in calls), lines_of_traced(base, calls)
         named = " and ".join("iterating" if name == ITERATES else name for name in names)
         traces = sum(call.count for call in calls)
         verb = "makes" if len(names) == 1 else "make"
@@ -207,15 +207,6 @@ def _reason(traced: Retraced) -> tuple[str, str]:
             "Create the tf.function once, outside the loop.",
         ),
     }[reason.kind]
-
-
-def _lines_of(base: Result, calls: Sequence[Retraced]) -> str:
-    """Return the lines of calls, in parentheses."""
-    own = Path(base.spec.file).name if base.spec.file else ""
-    by_file: dict[str, list[int]] = {}
-    for call in sorted(calls, key=lambda call: call.line):
-        by_file.setdefault(Path(call.file).name, []).append(call.line)
-    return named_lines(base, by_file.pop(own, []), by_file)
 
 
 def _trace_share(base: Result, samples: Sequence[ProcessSample]) -> float | None:

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from bench.model.facts import Retraced
 from bench.model.result import Result
+
+
+def lines_of_traced(base: Result, calls: Sequence[Retraced]) -> str:
+    """Return the lines of calls in which TensorFlow traced, in parentheses."""
+    own = Path(base.spec.file).name if base.spec.file else ""
+    by_file: dict[str, list[int]] = {}
+    for call in sorted(calls, key=lambda call: call.line):
+        by_file.setdefault(Path(call.file).name, []).append(call.line)
+    return named_lines(base, by_file.pop(own, []), by_file)
 
 
 def named_lines(

@@ -19,6 +19,12 @@ MIN_SHARE = 0.05
 MOST_LINES = 3
 """Most lines that are named for one kind of call."""
 
+FOR_SINGLE_BATCHES = (
+    "For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit, evaluate and "
+    "predict for whole data sets."
+)
+"""What to do about methods for whole data sets that are called for single batches."""
+
 LARGE = 0.2
 """A line is named if it takes at least this share of what the largest line of its kind takes."""
 
@@ -47,8 +53,7 @@ def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
         cause=NEW_DATASET,
         sentence=f"Each step calls {names}{lines}. That takes {share:.0%} of the step.",
         evidence=_evidence(samples, "each such call builds an input pipeline and starts Keras' loop"),
-        fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit, "
-        "evaluate and predict for whole data sets.",
+        fix=FOR_SINGLE_BATCHES,
         share=share,
         estimated=True,
     )

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from bench.analyse.explain.callbacks import VALIDATION, at_epoch_ends
-from bench.analyse.samples import cold_starts, main_series, mean_step, usable_samples, warm_up_excess
+from bench.analyse.samples import cold_starts, main_series, mean_step, merged_facts, usable_samples, warm_up_excess
 from bench.analyse.training_time import Epochs, with_epochs
 from bench.model.explanation import STEPS, WallTimePart
 from bench.model.phase import BUILD_PHASES, LAUNCH_PHASES
@@ -32,11 +32,11 @@ def wall_time(base: Result) -> list[WallTimePart]:
         base: the program as written, with its projection.
 
     Returns:
-        Empty if the time of the training is not projected.
+        Empty if the time of the training is not projected, or is only that of one step.
     """
     samples = [sample for sample in with_epochs(cold_starts(usable_samples(base))) if main_series(sample)]
-    if base.projection is None or not samples:
-        return []
+    if base.projection is None or not samples or merged_facts(samples).calls_fit_for_each_step:
+        return []  # the projection is that of one call
     columns = [_seconds(sample, base.projection.steps) for sample in samples]
     seconds = {name: statistics.fmean(column[name] for column in columns) for name in columns[0]}
     seconds[WAITS] = base.projection.epoch_end_wait_seconds

@@ -61,7 +61,7 @@ def headline(explanation: Explanation) -> str:
     if between := explanation.between_epochs:
         sentences.append(f"{between:.0%} of an epoch passes between its steps and those of the next.")
     if between := explanation.between_steps:
-        sentences.append(f"{between:.0%} of the time passes between some steps.")
+        sentences.append(f"{between:.0%} of the time passes between steps.")
     elsewhere = any(not finding.detail for finding in explanation.findings)
     if not explanation.answer and not elsewhere and unclear <= NOTABLE:
         sentences.append(_nothing_found(explanation))
