@@ -221,7 +221,8 @@ def test_the_first_trial_tells_suspects_and_each_trial_of_the_ladder_the_largest
 def test_the_verdict_on_each_what_if_is_told_when_it_is_known(
     faked: type[Fake], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study, said = study_of(), []
+    study = study_of()
+    said: list[str] = []
     monkeypatch.setattr(study.recorder, "tell", said.append)
     outcome = study.run()
     lines = [line for line in said if line.startswith("tried ")]
