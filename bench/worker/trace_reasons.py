@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from bench.model.facts import ReasonKind, TraceReason
@@ -85,13 +86,12 @@ def _difference(before: Mapping[str, _TracedValue], after: Mapping[str, _TracedV
 def _all_leaves(
     names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Iterator[tuple[str, _TracedValue]]:
-    """Yield at most `MOST_LEAVES` values in the arguments of a function, with their names."""
+    """Return at most `MOST_LEAVES` values in the arguments of a function, with their names."""
     if len(args) == len(names) - 1 and names[0] == "self":  # a method that is bound already
         names = names[1:]
     named = [(names[n] if n < len(names) else f"argument {n + 1}", value) for n, value in enumerate(args)]
     leaves = (leaf for name, value in [*named, *kwargs.items()] for leaf in _leaves(name, value))
-    for _, leaf in zip(range(MOST_LEAVES), leaves, strict=False):
-        yield leaf
+    return islice(leaves, MOST_LEAVES)
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, _TracedValue]]:

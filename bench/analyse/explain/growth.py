@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
 from itertools import combinations
+from typing import NamedTuple
 
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import main_series, process_blocks
@@ -41,33 +42,55 @@ LARGE_GROWTH = 2.0
 """Smallest ratio of the last third's step to the first third's step for which a single process is enough."""
 
 
+class _StepsOfProcess(NamedTuple):
+    """The steps of a process.
+
+    Attributes:
+        start: its first blocks, merged.
+        spans: the others, merged into spans of about equally many steps.
+    """
+
+    start: Block
+    spans: list[Block]
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block]) -> _StepsOfProcess:
+        """Return the steps of a process, by its blocks in their order. There must be more than `SLOW_BLOCKS`."""
+        return cls(reduce(_merged, blocks[:SLOW_BLOCKS]), _spans(blocks[SLOW_BLOCKS:]))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether growth would show."""
+        return len(self.spans) >= FEWEST_SPANS and _steps(self.spans) >= FEWEST_STEPS
+
+    @property
+    def steps(self) -> int:
+        return self.start.steps + _steps(self.spans)
+
+
 def growing_steps(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the steps of every process take longer and longer."""
     valid = process_blocks(base)
-    processes = [_all_blocks(sample) for sample in samples if sample.trial in valid]
-    processes = [
-        blocks
-        for blocks in processes
-        if len(_spans(blocks)) >= FEWEST_SPANS and _steps(blocks[SLOW_BLOCKS:]) >= FEWEST_STEPS
-    ]
-    wall = [[block.step_seconds for block in _spans(blocks)] for blocks in processes]
+    blocks = [_all_blocks(sample) for sample in samples if sample.trial in valid]
+    processes = [_StepsOfProcess.of(each) for each in blocks if len(each) > SLOW_BLOCKS]
+    processes = [process for process in processes if process.is_long]
+    wall = [[span.step_seconds for span in process.spans] for process in processes]
     if not wall or sum(last - first for first, last in map(_thirds, wall)) <= 0:
         return
     if _grows(wall):
         of_step, what = _wall, ""
-    elif _grows([[_cpu(block) for block in _spans(blocks)] for blocks in processes]):
+    elif _grows([[_cpu(span) for span in process.spans] for process in processes]):
         of_step, what = _cpu, " of CPU time"  # other load on the machine changes it less
     else:
         return
-    longest = max(processes, key=_steps)
-    first, last = _thirds([of_step(span) for span in _spans(longest)])
-    start = longest[:SLOW_BLOCKS]
-    start_step = sum(of_step(block) * block.steps for block in start) / _steps(start)
+    longest = max(processes, key=lambda process: process.steps)
+    first, last = _thirds([of_step(span) for span in longest.spans])
+    start_step = of_step(longest.start)
     first = min(first, start_step) if start_step > 0 else first
     yield Finding(
         cause=GROWING,
         sentence=f"A step takes {time_text(first)}{what} at first and {time_text(last)} after "
-        f"{count(_steps(longest), 'step')}.",
+        f"{count(longest.steps, 'step')}.",
         evidence="the first steps and the last third of the steps, in each of "
         f"{count(len(processes), 'process', 'processes')}. The projection assumes that steps stay as long as they were",
         fix="Look for what grows with each step: a list or history that is read again, a graph that gets new "
@@ -110,14 +133,13 @@ def _all_blocks(sample: ProcessSample) -> list[Block]:
 
 
 def _spans(blocks: Sequence[Block]) -> list[Block]:
-    """Merge blocks into spans of about equally many steps, without the first ones.
+    """Merge blocks into spans of about equally many steps.
 
     The blocks of the warm-up may have many more steps than the others, in which a step therefore grows less.
     """
     spans: list[Block] = []
-    rest = blocks[SLOW_BLOCKS:]
-    most = max((block.steps for block in rest), default=0)
-    for block in rest:
+    most = max((block.steps for block in blocks), default=0)
+    for block in blocks:
         if spans and 2 * (spans[-1].steps + block.steps) <= 3 * most:
             block = _merged(spans.pop(), block)
         spans.append(block)

@@ -24,6 +24,50 @@ KNOWN_SECONDS = 2.0
 """Time limit for the steps of a restarted program whose graphs exist already."""
 
 
+class _Calls:
+    """The outermost calls of `tf.functions`, once `call` is in the place of their `__call__`.
+
+    Args:
+        tf: TensorFlow.
+        tracing: counts traces.
+
+    Attributes:
+        repeats: whether calls that trace a new graph are repeated.
+        traced: number of calls that traced a new graph.
+        saved: seconds by which their repetitions were shorter.
+        repeated: seconds of the repetitions.
+    """
+
+    def __init__(self, tf: Any, tracing: Tracing) -> None:
+        self._tf = tf
+        self._tracing = tracing
+        self._is_nested = False
+        self.original: Callable[..., Any] = type(tf.function(lambda: None)).__call__
+        self.repeats = False
+        self.traced = 0
+        self.saved = self.repeated = 0.0
+
+    def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a function. If that traces a new graph, count it and perhaps repeat it."""
+        if self._is_nested or self._tf.inside_function():
+            return self.original(function, *args, **kwargs)
+        self._is_nested, traces, began = True, self._tracing.count, time.perf_counter()
+        try:
+            result = self.original(function, *args, **kwargs)
+            first = time.perf_counter() - began
+            if self._tracing.count > traces:
+                self.traced += 1
+                if self.repeats:
+                    began = time.perf_counter()
+                    self.original(function, *args, **kwargs)
+                    again = time.perf_counter() - began
+                    self.saved += max(0.0, first - again)
+                    self.repeated += again
+        finally:
+            self._is_nested = False
+        return result
+
+
 def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> float | None:
     """Return the share of the step that new graphs take, over a few steps of the program's own generator.
 
@@ -35,51 +79,30 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
     Returns:
         The share, from 0 to 1. None if the program is too short, or if most steps traced nothing.
     """
-    kind = type(tf.function(lambda: None))
-    original, saved, repeated, traced, is_nested = kind.__call__, 0.0, 0.0, 0, False
-
-    def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal saved, repeated, traced, is_nested
-        if is_nested or tf.inside_function():
-            return original(function, *args, **kwargs)
-        is_nested, traces, began = True, tracing.count, time.perf_counter()
-        try:
-            result = original(function, *args, **kwargs)
-            first = time.perf_counter() - began
-            if tracing.count > traces:
-                began = time.perf_counter()
-                original(function, *args, **kwargs)
-                again = time.perf_counter() - began
-                traced += 1
-                saved, repeated = saved + max(0.0, first - again), repeated + again
-        finally:
-            is_nested = False
-        return result
-
-    steps = start()
-    if not _pass_known(steps, tracing):
-        return None
-    count, began = 0, time.perf_counter()
-    kind.__call__ = call
+    kind, calls, steps, count = type(tf.function(lambda: None)), _Calls(tf, tracing), start(), 0
+    kind.__call__ = lambda function, *args, **kwargs: calls.call(function, *args, **kwargs)
     try:
+        if not _pass_known(steps, calls):
+            return None
+        calls.repeats, calls.traced, began = True, 0, time.perf_counter()
         for _ in islice(steps, MOST_STEPS):
             count += 1
             if count >= FEWEST_STEPS and time.perf_counter() - began > SECONDS:
                 break
+        elapsed = time.perf_counter() - began - calls.repeated
     finally:
-        kind.__call__ = original
-    elapsed = time.perf_counter() - began - repeated
-    return saved / elapsed if count >= FEWEST_STEPS and 2 * traced > count and elapsed > 0 else None
+        kind.__call__ = calls.original
+    return calls.saved / elapsed if count >= FEWEST_STEPS and 2 * calls.traced > count and elapsed > 0 else None
 
 
-def _pass_known(steps: Iterator[Any], tracing: Tracing) -> bool:
+def _pass_known(steps: Iterator[Any], calls: _Calls) -> bool:
     """Run steps until one traces a new graph. Return whether there was one, or there may be one later.
 
     A program that starts again may repeat its numbers. Their graphs exist already, so these steps take little time.
     """
-    began, traces = time.perf_counter(), tracing.count
+    began, traced = time.perf_counter(), calls.traced
     for number, _ in enumerate(steps, 1):
-        if number >= WARM_UP and (tracing.count > traces or time.perf_counter() - began > KNOWN_SECONDS):
+        if number >= WARM_UP and (calls.traced > traced or time.perf_counter() - began > KNOWN_SECONDS):
             return True
-        traces = tracing.count
+        traced = calls.traced
     return False
