@@ -23,8 +23,16 @@ LONG_STEPS = "rare long steps"
 FILLING = "filling the shuffle buffer"
 PARTIAL_BATCH = "partial last batch"
 
-OF_ALL_TIME = (BETWEEN_EPOCHS, BETWEEN_STEPS, SINGLE_BATCHES, LONG_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS)
-"""Causes whose share is one of an epoch or of the training, not of the step."""
+BEFORE_STEPS = "work before the first step"
+AFTER_STEPS = "work after the last step"
+
+OUTSIDE = (BEFORE_STEPS, AFTER_STEPS)
+"""Causes whose share is one of the whole program."""
+
+OF_ALL_TIME = (
+    BETWEEN_EPOCHS, BETWEEN_STEPS, SINGLE_BATCHES, LONG_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS, *OUTSIDE
+)  # fmt: skip
+"""Causes whose share is one of an epoch, of the training or of the whole program, not of the step."""
 
 SLOW_INPUT = "slow input"
 CALLBACKS = "callbacks and logging"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, SINGLE_BATCHES
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, OUTSIDE, SINGLE_BATCHES
 from bench.model.comparison import Verdict
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
@@ -122,6 +122,7 @@ class Finding(Record):
         description="the largest share of the step that the cause can take, or of the epoch or training if it occurs "
         "once in it; None if it was not measured",
     )
+    is_lower_bound: bool = Field(False, description="whether the cause takes more than its share")
     shared: bool = Field(False, description="whether the share is that of all its parts, of which the cause takes some")
     estimated: bool = Field(
         False, description="whether the share is an estimate, as by samples, not a measured difference"
@@ -138,11 +139,12 @@ class OwnStepPart(Record):
 
 
 class WallTimePart(Record):
-    """A part of the time of the whole training."""
+    """A part of the time of the whole program."""
 
     name: str
-    seconds: float = Field(description="in the whole training")
-    share: float = Field(description="of the time of the whole training")
+    seconds: float = Field(description="in the whole program")
+    share: float = Field(description="of the time of the whole program")
+    outside: bool = Field(False, description="whether it passes before the first step or after the last one")
 
 
 class Untried(Record):
@@ -164,7 +166,10 @@ class ProgramChange(Record):
     kind: CauseKind = Field(description="what shows the cause")
     name: str = Field(description="cause of the finding, name of the part or of the what-if, or computing")
     cause: str = Field(description="the cause, in sentences")
-    share: float | None = Field(description="share of the step that the cause takes; None if it was not measured")
+    share: float | None = Field(
+        description="largest share that the cause takes, of the step or of what its sentence names; None if it is not "
+        "known"
+    )
     gains: list[Gain] = Field(description="what was measured to help, largest gain first")
     fix: str = Field(description="what else to change, whose gain is not known; empty if nothing is known")
     fix_undecided: bool = Field(
@@ -194,7 +199,7 @@ class Explanation(Record):
     parts: list[Part]
     wall_time: list[WallTimePart] = Field(
         default_factory=list,
-        description="parts of the projected time of the whole training, the largest first; empty if it is not known",
+        description="parts of the projected time of the whole program, the largest first; empty if it is not known",
     )
     own_step: list[OwnStepPart] = Field(
         default_factory=list,
@@ -262,12 +267,22 @@ class Explanation(Record):
 
     @property
     def steps_are_minor(self) -> bool:
-        """Whether the steps take less than half of the time of an epoch."""
-        return self.steps_share < MINOR
+        """Whether the steps take less than half of the time of an epoch, or work outside them most of the program's."""
+        return self.steps_share < MINOR or self.outside_work > MINOR
+
+    @property
+    def outside_work(self) -> float:
+        """Share of the whole program's time that notable work before the first step and after the last one takes."""
+        return sum(finding.share or 0.0 for finding in self.findings if finding.cause in OUTSIDE)
+
+    @property
+    def inside_share(self) -> float:
+        """Share of the whole program's time that passes from its first step to its last one. 1 if it is not known."""
+        return 1.0 - sum(part.share for part in self.wall_time if part.outside)
 
     @property
     def training_steps_share(self) -> float:
-        """Share of the time of the whole training that its steps take. 0 if it is not known."""
+        """Share of the time of the whole program that its steps take. 0 if it is not known."""
         return next((part.share for part in self.wall_time if part.name == STEPS), 0.0)
 
     @property

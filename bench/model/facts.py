@@ -160,6 +160,16 @@ class LongSteps(InLines):
     median: float = Field(description="median time of all steps")
 
 
+class OutsideWork(InLines):
+    """What a script does before its first step or after its last one, in the process that found its steps."""
+
+    seconds: float = Field(description="time that it took in that process")
+    complete: bool = Field(True, description="whether it ended there; if not, it takes longer")
+    calls: list[str] = Field(
+        default_factory=list, description="methods of a Keras model that take most of it: predict, evaluate or fit"
+    )
+
+
 class EagerOperations(InLines):
     """Operations that run one by one from Python, not in a graph."""
 
@@ -293,6 +303,10 @@ class Facts(Record):
     )
     asides: Asides | None = None
     long_steps: LongSteps | None = None
+    before_steps: OutsideWork | None = Field(None, description="work of a script before its first step")
+    after_steps: OutsideWork | None = Field(
+        None, description="work of a script after its last step; null if its last step was not seen"
+    )
     ended_epochs: int | None = Field(None, description="epochs that ended in the timed part")
     steps_run: int | None = Field(None, description="steps in timed blocks, warm-up included")
     steps_issued: int | None = Field(None, description="all steps that the worker ran until it counted its traces")

@@ -1,4 +1,4 @@
-"""Causes that an explanation weighs by timed callbacks, samples of the stack, and the time of the whole training."""
+"""Causes that an explanation weighs by timed callbacks, samples of the stack, and the time of the whole program."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def test_the_parts_of_the_training_are_shown_unless_nearly_all_of_it_is_steps() 
         return text(document).splitlines()
 
     lines = shown(60.0, 20.0)
-    (title,) = [line for line in lines if line.startswith("Where the time of the whole training goes")]
+    (title,) = [line for line in lines if line.startswith("Where the time of the whole program goes")]
     assert "1 min 20 s" in title
     assert any(line.endswith("25%  TextCheckpoint, 20.0 s") for line in lines)
     assert not [line for line in shown(60.0, 0.5) if "whole training" in line]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bench import whatif
 from bench.analyse.explain import shares, surroundings
-from bench.model.causes import FIRST_STEPS, OF_ALL_TIME, TOO_LITTLE_PARALLELISM
+from bench.model.causes import FIRST_STEPS, OF_ALL_TIME, OUTSIDE, TOO_LITTLE_PARALLELISM
 from bench.model.comparison import Verdict
 from bench.model.explanation import MINOR, USEFUL_GAIN, CauseKind, Explanation, Finding, Gain, Part, ProgramChange
 from bench.model.step_parts import StepPart, loop_of, parts_of
@@ -90,9 +90,9 @@ def conclude(explanation: Explanation) -> None:
     """
     explanation.findings += surroundings.surroundings(explanation)
     _mark_details(explanation)
-    steps = explanation.steps_share
+    steps, inside = explanation.steps_share, explanation.inside_share
     causes = [cause for cause in _causes(explanation) if cause.part_of_time(steps) >= USEFUL_GAIN]
-    causes.sort(key=lambda cause: -cause.weight(steps))
+    causes.sort(key=lambda cause: -cause.weight(steps) * (1.0 if cause.name in OUTSIDE else inside))
     explanation.answer = [_change(cause, explanation.gains) for cause in causes]
     sources: list[Part | Finding] = [*explanation.parts, *explanation.findings]
     for source in sources:
@@ -193,7 +193,7 @@ def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
         kind=cause.kind,
         name=cause.name,
         cause=cause.sentence,
-        share=cause.share,
+        share=None if isinstance(cause.source, Finding) and cause.source.is_lower_bound else cause.share,
         gains=helpful[:MOST_GAINS],
         fix=fix,
         fix_undecided=bool(fix) and cause.source is not None and _is_undecided(cause.source, gains),

@@ -12,6 +12,7 @@ from bench.analyse.explain import (
     growth,
     optimizer,
     outside_steps,
+    outside_training,
     own_time,
     pipeline,
     shares,
@@ -88,6 +89,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         # CPUs are idle because they wait for input, or for Python that traces.
         base_findings = [f for f in base_findings if f.cause != TOO_LITTLE_PARALLELISM]
     return [
+        *outside_training.outside_training(base, samples),
         *outside_steps.epoch_ends(base, samples),
         *outside_steps.between_steps(base, samples),
         *outside_steps.long_steps(base, samples),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.model.causes import OF_ALL_TIME
-from bench.model.explanation import Explanation, Finding, Gain, Part, ProgramChange
+from bench.model.causes import OF_ALL_TIME, OUTSIDE
+from bench.model.explanation import MINOR, Explanation, Finding, Gain, Part, ProgramChange
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
 from bench.model.loops import BARE
@@ -62,10 +62,21 @@ def headline(explanation: Explanation) -> str:
         sentences.append(f"{between:.0%} of an epoch passes between its steps and those of the next.")
     if between := explanation.between_steps:
         sentences.append(f"{between:.0%} of the time passes between steps.")
+    sentences += _outside(explanation)
     elsewhere = any(not finding.detail for finding in explanation.findings)
     if not explanation.answer and not elsewhere and unclear <= NOTABLE:
         sentences.append(_nothing_found(explanation))
     return " ".join([step, *sentences])
+
+
+def _outside(explanation: Explanation) -> list[str]:
+    """Return what the program spends before its first step and after its last one, if that is notable."""
+    works = {f.cause: f.share for f in explanation.findings if f.cause in OUTSIDE and f.share is not None}
+    sentences = [f"{share:.0%} of the time of the whole program is {cause}." for cause, share in works.items()]
+    longest = explanation.wall_time[0] if explanation.wall_time else None
+    if longest is not None and longest.outside and longest.share > MINOR and not works:
+        sentences.append(f"{_capital(longest.name)} takes {longest.share:.0%} of the time of the whole program.")
+    return sentences
 
 
 def _first_cause(explanation: Explanation) -> Finding | None:
@@ -160,9 +171,9 @@ def _rest_sentence(explanation: Explanation) -> str:
 
 
 def training(explanation: Explanation) -> str:
-    """Return the title of the parts of the training, with its time."""
+    """Return the title of the parts of the program, with its time."""
     total = sum(part.seconds for part in explanation.wall_time)
-    return f"Where the time of the whole training goes ({numbers.time(total)}, projected)"
+    return f"Where the time of the whole program goes ({numbers.time(total)}, projected)"
 
 
 def own_step_title(explanation: Explanation) -> str:

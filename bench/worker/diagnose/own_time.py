@@ -32,8 +32,8 @@ SECONDS = 1.5
 INTERVAL = 0.001
 """Seconds between two samples."""
 
-SWITCH_INTERVAL = 0.0002
-"""Seconds after which Python lets the sampling thread run. Python's default is five times the sampling interval."""
+SWITCHES = 5
+"""How often in an interval Python lets another thread run. By default, it does so every five milliseconds."""
 
 MAX_PARTS = 20
 """Maximum number of lines in the fact. All others of a kind are one part."""
@@ -138,16 +138,18 @@ class StackSampler:
 
     Args:
         sources: the program's own files.
+        interval: seconds between two samples.
 
     Attributes:
         samples: what each sample shows, and the seconds since the previous one. Work of devbench is left out.
         paused: whether samples are dropped.
     """
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, interval: float = INTERVAL) -> None:
         self.samples: list[tuple[Place, float]] = []
         self.paused = False
         self._sources = sources
+        self._interval = interval
         self._libraries = library_folders()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="devbench-sampler", daemon=True)
@@ -156,7 +158,7 @@ class StackSampler:
     def start(self) -> None:
         """Start sampling the stack of the calling thread."""
         self.follow()
-        sys.setswitchinterval(SWITCH_INTERVAL)
+        sys.setswitchinterval(min(self._switch_interval, self._interval / SWITCHES))
         self._thread.start()
 
     def follow(self) -> None:
@@ -171,7 +173,7 @@ class StackSampler:
 
     def _run(self) -> None:
         last = time.perf_counter()
-        while not self._ended.wait(INTERVAL):
+        while not self._ended.wait(self._interval):
             last = self._sample(last)
 
     def _sample(self, last: float) -> float:

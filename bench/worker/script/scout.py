@@ -20,6 +20,7 @@ from bench.worker.timed_loop import Finished
 
 if TYPE_CHECKING:
     from bench.worker.script.inspector import StepInspector
+    from bench.worker.script.outside import OutsideSampler
     from bench.worker.script.running import Arguments
 
 INFERENCE_TIMES = 3.0
@@ -56,6 +57,7 @@ class Scout:
 
     Attributes:
         inspector: looks into the steps. None if nothing does.
+        outside: looks into what the script does before and after its steps. None if nothing does.
         arguments: returns the arguments of the `tf.function` that was called last.
         may_train: returns whether a line of the script would train.
         steps_run: all steps so far.
@@ -88,6 +90,7 @@ class Scout:
         self._lock = threading.RLock()
         self._whole_calls: Counter[str] = Counter()  # calls of `predict` and `evaluate`
         self.inspector: StepInspector | None = None
+        self.outside: OutsideSampler | None = None
         self.arguments: Callable[[], Arguments | None] = lambda: None
         self.may_train: Callable[[], bool] = lambda: False
         self.steps_run = 0
@@ -148,6 +151,8 @@ class Scout:
 
     def starting(self, what: str) -> None:
         """Count the calls of `predict` and `evaluate`, each of which has many steps."""
+        if self.outside is not None:
+            self.outside.starting()
         if what in ("predict", "evaluate"):
             self._whole_calls[what] += 1
 
@@ -169,6 +174,8 @@ class Scout:
             # Two functions may have one name. Each has its own record of the variables that it changes.
             self._called[token] = f"{call.name} {call.detail or id(model)}"
         self._used_gradient.discard(token)
+        if self.outside is not None and steps:
+            self.outside.step(token)
         self.steps_run += steps
         source.steps += steps
         source.calls += bool(steps)
@@ -193,6 +200,8 @@ class Scout:
         """Return the observer of a call of `fit`."""
         from bench.worker.fit_epochs import FitEpochs
 
+        if self.outside is not None:
+            self.outside.starting()
         hook.epochs = FitEpochs()
         self._fits[call.token] = call
         self._fit_plans.setdefault(call.token, []).append(hook.epochs)
@@ -241,15 +250,24 @@ class Scout:
         """Return whether the inspector sees the steps of a loop. An optimizer may use the first gradients."""
         return source.kind != "gradients" or (self._is_training(source) and not self._trains_otherwise)
 
-    def facts(self, chosen: StepSource) -> Facts | None:
-        """Return what the inspector found out about the steps of a loop. None if there is no inspector.
+    def facts(self, chosen: StepSource, ended: bool) -> Facts | None:
+        """Return what was found out about the steps of a loop, and about what surrounds them. None if nobody looked.
 
-        None for `fit`, and for calls of several batches each: no line of the script runs in each of their steps.
+        Args:
+            chosen: the loop.
+            ended: whether the script ended by itself.
         """
-        calls = self._whole_calls.get(chosen.kind)
-        if self.inspector is None or chosen.kind == "fit" or (calls is not None and 2 * calls < chosen.steps):
+        if self.inspector is None:
             return None
-        return self.inspector.facts(chosen)
+        facts = self.inspector.facts(chosen) if self._has_own_steps(chosen) else Facts()
+        if self.outside is not None:
+            self.outside.read(facts, chosen, ended)
+        return facts
+
+    def _has_own_steps(self, source: StepSource) -> bool:
+        """Return whether lines of the script run in each step. None do in `fit`, and in calls of several batches."""
+        calls = self._whole_calls.get(source.kind)
+        return source.kind != "fit" and (calls is None or 2 * calls >= source.steps)
 
     def recognition(self, ended: bool) -> Recognition | None:
         """Return what was recognized. None if no step was seen, or if the user chose a loop that was not seen.
