@@ -22,6 +22,8 @@ A what-if that changes the program from outside, by the option `--change`, defin
     CAUSE: str                                 the cause of lost time that it removes
     TESTS_SUSPECT: bool                        optional: whether it tests a suspect by itself. It is then tried first,
                                                whatever the ladder shows.
+    MEASURES_FIX: bool                         optional: whether it does what the fix of the finding that proposes it
+                                               says. The answer then shows this fix instead of ADVICE.
     applies(program) -> bool                   whether it has something to change in this `Program`
 
 and ADVICE, and at least one of these functions, which the worker calls:
@@ -54,7 +56,8 @@ from bench.model.step_parts import StepPart
 
 ORDER = (
     "batch", "xla", "dtype", "parallel-map", "cache", "prefetch", "steps-per-execution", "without-callbacks",
-    "without-metrics", "graph", "function", "single-use-tapes", "threads", "onednn", "tf32",
+    "without-metrics", "graph", "function", "single-use-tapes", "on-batch", "reduce-retracing", "threads", "onednn",
+    "tf32",
 )  # fmt: skip
 """The order in which what-ifs are tried, and in which the worker applies them. Others follow in the order of names."""
 
@@ -169,6 +172,11 @@ def acts_on(name: str) -> frozenset[StepPart]:
 def tests_suspect(name: str) -> bool:
     """Return whether a what-if tests a suspect by itself."""
     return bool(getattr(load(name), "TESTS_SUSPECT", False))
+
+
+def measures_fix(name: str) -> bool:
+    """Return whether a what-if does what the fix of the finding that proposes it says."""
+    return bool(getattr(load(name), "MEASURES_FIX", False))
 
 
 def instead(name: str) -> str:

@@ -33,7 +33,6 @@ def shares(warm_server: WarmServer | None) -> dict[str, Any]:
 
     for _ in steps(lambda: (1000 + number for number in range(40))):
         pass
-    repeated_calls.KNOWN_SECONDS = 0.5
     report(
         restarted=repeated_calls.measure(tf, lambda: steps(lambda: (1000 + number for number in range(100))), tracing),
         new=repeated_calls.measure(tf, lambda: steps(lambda: (next(numbers) / 7 for _ in range(60))), tracing),

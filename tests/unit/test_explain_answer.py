@@ -112,6 +112,34 @@ def test_a_share_of_an_epoch_is_not_taken_for_one_of_the_step() -> None:
     assert [change.name for change in concluded(findings=[between, filling]).answer[:2]] == [FILLING, BETWEEN_EPOCHS]
 
 
+@pytest.mark.parametrize(
+    ("ratio", "verdict", "line"),
+    [
+        (0.1, "faster", "Pass noise as a tensor. Measured: 10"),
+        (0.95, "undecided", "Pass noise as a tensor. (undecided, can save at most 40%)"),
+    ],
+)
+def test_the_fix_that_a_what_if_measured_is_shown_with_its_gain(ratio: float, verdict: str, line: str) -> None:
+    document = concluded(parts=[], findings=[retracing()], gains=[gain("reduce-retracing", ratio, verdict)])
+    ((cause, lines),) = sentences.changes(document)
+    assert cause.startswith("Retracing: ")
+    (shown,) = lines
+    assert shown.startswith(line)
+
+
+def test_a_fix_that_a_what_if_refuted_is_not_proposed() -> None:
+    document = concluded(parts=[], findings=[retracing()], gains=[gain("reduce-retracing", 1.0)])
+    assert document.findings[0].fix == ""
+    assert not any("tensor" in line for _, lines in sentences.changes(document) for line in lines)
+
+
+def retracing() -> Finding:
+    return Finding(
+        cause="retracing", sentence="It traces.", evidence="", share=0.4, estimated=True,
+        fix="Pass noise as a tensor.", what_ifs=["reduce-retracing"],
+    )  # fmt: skip
+
+
 def test_a_gain_belongs_to_the_finding_whose_only_change_it_is() -> None:
     eager = Finding(
         cause="eager execution", sentence="", evidence="", share=0.99, estimated=True, fix="Use a @tf.function."

@@ -71,6 +71,19 @@ def test_a_cause_keeps_its_share_if_its_test_is_undecided_or_removes_only_a_part
     assert explained(slow, gain("cache", 1.0)).findings[0].share == 0.3
 
 
+@pytest.mark.parametrize(
+    ("sentence", "verdict", "raised"),
+    [("It traces.", "faster", 0.9), ("It traces.", "undecided", 0.25), ("It takes 25% of the step.", "faster", 0.25)],
+)
+def test_an_estimate_is_raised_to_what_its_test_gained_unless_the_sentence_names_it(
+    sentence: str, verdict: str, raised: float
+) -> None:
+    traced = read(sentence=sentence, share=0.25, estimated=True, what_ifs=["reduce-retracing"])
+    (finding,) = explained(traced, gain("reduce-retracing", 0.1, verdict)).findings
+    assert finding.share == pytest.approx(raised)
+    assert finding.estimated
+
+
 @pytest.mark.parametrize(("verdict", "words"), [("undecided", "at most 22%"), ("faster", "about 20%")])
 def test_a_bound_is_not_called_an_estimate(verdict: str, words: str) -> None:
     eager = read(estimated=True, what_ifs=["function"])

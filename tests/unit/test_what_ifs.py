@@ -132,6 +132,14 @@ def test_only_changes_that_apply_to_the_program_are_tried() -> None:
     tapes = {"lines": [3], "per_step": 1.0, "several_gradients": False}
     assert names_for(persistent_tapes=tapes) == ["single-use-tapes"]
     assert names_for(persistent_tapes={**tapes, "several_gradients": True}) == []
+    call = {"called": "predict", "per_step": 1.0}
+    assert names_for(whole_data_calls=[{**call, "rows": 1}]) == ["on-batch"]
+    assert names_for(whole_data_calls=[{**call, "rows": 1000}, call]) == []
+    traced = {"function": "f", "file": "a.py", "line": 3, "count": 100}
+    number = {**traced, "reason": {"kind": "value", "argument": "noise"}}
+    assert names_for(retraced=[number]) == ["reduce-retracing"]
+    new_function = {**traced, "reason": {"kind": "new function"}}
+    assert names_for(retraced=[traced, new_function, {**number, "is_call": True}, {**number, "count": 2}]) == []
     assert names_for() == []
 
 

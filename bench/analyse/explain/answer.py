@@ -161,7 +161,12 @@ def _assign(gain: Gain, causes: list[_Cause], explanation: Explanation) -> None:
     saving = shares.saved_share(explanation.parts, gain)
     acts_on = whatif.acts_on(gain.name) & parts_of(loop_of(gain.loop or explanation.own_loop))
     fitting = [cause for cause in causes if cause.parts & acts_on and (cause.share is None or cause.share > saving / 2)]
-    tested = [cause for cause in causes if not cause.parts and cause.source and gain.name in cause.source.what_ifs]
+    is_test = whatif.tests_suspect(gain.name) if gain.name in whatif.names() else False
+    tested = [
+        cause
+        for cause in causes
+        if (is_test or not cause.parts) and cause.source and gain.name in cause.source.what_ifs
+    ]
     if tested:
         cause = tested[0]
     elif fitting:
@@ -183,7 +188,9 @@ def _new_cause(gain: Gain, saving: float, acts_on: frozenset[StepPart], explanat
 
 def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
     """Return what to change about a cause. If one measured change removes half of it, only that one is named."""
-    helpful = [saving.gain for saving in sorted(cause.savings, key=lambda saving: -saving.share)]
+    helpful = [
+        _with_fix(saving.gain, cause.source) for saving in sorted(cause.savings, key=lambda saving: -saving.share)
+    ]
     if helpful and cause.saving >= (cause.share or 0.0) / 2:
         helpful, fix = helpful[:1], ""
     else:
@@ -201,16 +208,27 @@ def _change(cause: _Cause, gains: Sequence[Gain]) -> ProgramChange:
     )
 
 
+def _with_fix(gain: Gain, source: Part | Finding | None) -> Gain:
+    """Return a gain with the fix of its cause as its advice, if that is what was measured."""
+    does_fix = source is not None and gain.name in source.what_ifs and whatif.measures_fix(gain.name)
+    return gain.model_copy(update={"advice": source.fix}) if source is not None and does_fix else gain
+
+
+def _has_other_fix(source: Part | Finding) -> bool:
+    """Return whether the fix of a cause is not what one of its what-ifs does."""
+    return bool(source.fix) and not any(map(whatif.measures_fix, source.what_ifs))
+
+
 def _is_undecided(source: Part | Finding, gains: Sequence[Gain]) -> bool:
     """Return whether each change against a cause was tried, and the trials do not decide whether one helps."""
     unclear = {gain.name for gain in gains if gain.verdict in UNCLEAR and not gain.is_refuted and not gain.failure}
-    return not source.fix and bool(source.what_ifs) and set(source.what_ifs) <= unclear
+    return not _has_other_fix(source) and bool(source.what_ifs) and set(source.what_ifs) <= unclear
 
 
 def _has_failed(source: Part | Finding, gains: Sequence[Gain]) -> bool:
     """Return whether each change against a cause was tried, and each of them failed."""
     failed = {gain.name for gain in gains if gain.failure} - {gain.name for gain in gains if not gain.failure}
-    return not source.fix and bool(source.what_ifs) and set(source.what_ifs) <= failed
+    return not _has_other_fix(source) and bool(source.what_ifs) and set(source.what_ifs) <= failed
 
 
 def _fix(source: Part | Finding, gains: Sequence[Gain], without: Collection[str] = ()) -> str:
@@ -221,14 +239,17 @@ def _fix(source: Part | Finding, gains: Sequence[Gain], without: Collection[str]
         gains: all what-ifs that were tried.
         without: names of what-ifs whose advice is left out.
     """
-    sentences = [source.fix]
+    fix, sentences = source.fix, []
     for name in source.what_ifs:
         tried = [gain for gain in gains if gain.name == name and gain.ratio is not None]
-        if tried and all(gain.is_refuted for gain in tried):
+        is_refuted = bool(tried) and all(gain.is_refuted for gain in tried)
+        if whatif.measures_fix(name):
+            fix = "" if is_refuted or name in without else fix
+        if is_refuted:
             sentences.append(whatif.instead(name))
-        elif name not in without:
+        elif name not in without and not whatif.measures_fix(name):
             sentences.append(whatif.advice(name))
-    return " ".join(filter(None, sentences))
+    return " ".join(filter(None, [fix, *sentences]))
 
 
 def _capital(text: str) -> str:

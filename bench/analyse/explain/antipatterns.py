@@ -15,7 +15,7 @@ from bench.model.facts import WHOLE_DATA_CALLS, Facts, Retraced
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 from bench.model.words import count
-from bench.whatif import single_use_tapes
+from bench.whatif import on_batch, reduce_retracing, single_use_tapes
 
 Reader = Callable[[Result, list[ProcessSample]], Iterator[Finding]]
 """From a result and its usable samples to findings."""
@@ -146,8 +146,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
             sentence=f"{named}{lines} {verb} TensorFlow trace {count(traces, 'new graph')} in {count(steps, 'step')}"
             + (", because each call builds a new dataset." if whole else f"{BUILT_AGAIN if rebuilds else ''}."),
             evidence=evidence,
-            fix="For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit and "
-            "predict for whole data sets."
+            fix=on_batch.ADVICE
             if whole
             else "Create one iterator before the loop. Call repeat() on the dataset before it is distributed."
             if set(names) == {ITERATES}
@@ -162,12 +161,14 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     most = often[0]
     why, fix = _reason(most)
+    is_tried = most.reason is not None and most.reason.kind in reduce_retracing.REMOVED
     yield Finding(
         cause=RETRACING,
         sentence=f"TensorFlow traced {most.function} ({Path(most.file).name} line {most.line}) into a new graph "
         f"{count(most.count, 'time')} in {count(steps, 'step')}{why}.",
         evidence=evidence,
         fix=fix,
+        what_ifs=["reduce-retracing"] if is_tried else [],
         share=_trace_share(base, samples),
         estimated=True,
     )

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from bench.analyse.explain import callbacks, pipeline
 from bench.analyse.explain.lines import lines_of_traced, named_lines
-from bench.analyse.explain.own_time import FOR_SINGLE_BATCHES
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import cold_starts, main_series, mean_step, median_step, merged_facts
 from bench.analyse.training_time import Epochs, with_epochs
@@ -17,6 +16,7 @@ from bench.model.facts import WHOLE_DATA_CALLS
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 from bench.model.words import count
+from bench.whatif import on_batch
 
 EPOCH_END_MIN_SHARE = 0.05
 """If this share of an epoch passes between its steps and those of the next epoch, that is a finding."""
@@ -103,7 +103,7 @@ def _single_batches(base: Result, samples: list[ProcessSample], between: float, 
         f"{count(round(between / step), 'step')}. That is {share:.0%} of the time. Each call of {names}"
         f"{lines_of_traced(base, calls)} builds a new dataset.",
         evidence="one step in each call of fit; phases epoch_end and epoch_start",
-        fix=FOR_SINGLE_BATCHES,
+        fix=on_batch.ADVICE,
         share=share,
     )
 

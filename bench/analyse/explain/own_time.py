@@ -12,18 +12,13 @@ from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart, WholeData
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 from bench.model.words import count
+from bench.whatif import on_batch
 
 MIN_SHARE = 0.05
 """Smallest share of a step for which a call is a finding."""
 
 MOST_LINES = 3
 """Most lines that are named for one kind of call."""
-
-FOR_SINGLE_BATCHES = (
-    "For single batches, call train_on_batch, or the model itself: model(x, training=False). Keep fit, evaluate and "
-    "predict for whole data sets."
-)
-"""What to do about methods for whole data sets that are called for single batches."""
 
 LARGE = 0.2
 """A line is named if it takes at least this share of what the largest line of its kind takes."""
@@ -49,11 +44,13 @@ def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
     counted = {call.called: call for call in merged_facts(samples).whole_data_calls or []}
     names = " and ".join(_with_counts(name, counted.get(name)) for name in dict.fromkeys(c.called for c in calls))
     lines = lines_of(base, calls)
+    is_tried = on_batch.has_single_batches(counted.values())
     yield Finding(
         cause=NEW_DATASET,
         sentence=f"Each step calls {names}{lines}. That takes {share:.0%} of the step.",
         evidence=_evidence(samples, "each such call builds an input pipeline and starts Keras' loop"),
-        fix=FOR_SINGLE_BATCHES,
+        fix="" if is_tried else on_batch.ADVICE,
+        what_ifs=["on-batch"] if is_tried else [],
         share=share,
         estimated=True,
     )

@@ -63,7 +63,8 @@ def from_what_ifs(explanation: Explanation) -> None:
     """Set the share of causes from what-ifs that remove them. Call it once for each explanation.
 
     Of a cause that every level has, the largest gain counts. If only one what-if removes a cause, the cause takes what
-    it saves, or at most what it may save. A cause whose test gained nothing takes no more, whatever else was estimated.
+    it saves, or at most what it may save. A cause whose test gained nothing takes no more, whatever else was estimated,
+    and one whose test gained more than that takes at least what it gained.
     """
     for finding in explanation.findings:
         cause = WHAT_IF_CAUSES.get(finding.cause)
@@ -87,15 +88,25 @@ def from_what_ifs(explanation: Explanation) -> None:
             saves = only.verdict == "faster"
             finding.share = saved_share(explanation.parts, only) if saves else most
             finding.sentence += f" That takes {'about' if saves else 'at most'} {finding.share:.0%} of the step."
+            finding.estimated = False
         elif finding.share is not None and finding.share > most and only.is_refuted and whatif.tests_suspect(only.name):
             finding.share = most
             saved = f"saved at most {most:.0%} of the step" if round(100 * most) else "saved nothing"
             finding.sentence += f" But the test of this ({only.what_if}) {saved}."
+            finding.estimated = False
+        elif _is_too_small(finding, only, explanation.parts):
+            finding.share = saved_share(explanation.parts, only)
         else:
             continue
-        finding.estimated = False
         bounds = f"{low:+.0%} to {high:+.0%}".replace("-", "−")
         finding.evidence += f"; saved in the loop {only.loop} with {only.what_if}: {bounds}"
+
+
+def _is_too_small(finding: Finding, gain: Gain, parts: Sequence[Part]) -> bool:
+    """Return whether a what-if saves more than the estimated share of the cause, which the sentence does not name."""
+    is_named = finding.share is not None and f"{finding.share:.0%}" in finding.sentence
+    is_open = finding.estimated and not is_named and gain.verdict == "faster"
+    return is_open and saved_share(parts, gain) > (finding.share or 0.0)
 
 
 def saved_share(parts: Sequence[Part], gain: Gain) -> float:

@@ -20,8 +20,8 @@ SECONDS = 1.5
 
 FEWEST_STEPS = 3
 
-KNOWN_SECONDS = 2.0
-"""Time limit for the steps of a restarted program whose graphs exist already."""
+KNOWN_SECONDS = 6.0
+"""Time limit for the steps of a restarted program whose graphs exist already. On a busy machine, they take longer."""
 
 
 class _Calls:
@@ -82,7 +82,7 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
     kind, calls, steps, count = type(tf.function(lambda: None)), _Calls(tf, tracing), start(), 0
     kind.__call__ = lambda function, *args, **kwargs: calls.call(function, *args, **kwargs)
     try:
-        if not _pass_known(steps, calls):
+        if not _pass_known(steps, calls, tracing.count):
             return None
         calls.repeats, calls.traced, began = True, 0, time.perf_counter()
         for _ in islice(steps, MOST_STEPS):
@@ -95,14 +95,20 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
     return calls.saved / elapsed if count >= FEWEST_STEPS and 2 * calls.traced > count and elapsed > 0 else None
 
 
-def _pass_known(steps: Iterator[Any], calls: _Calls) -> bool:
+def _pass_known(steps: Iterator[Any], calls: _Calls, known: int) -> bool:
     """Run steps until one traces a new graph. Return whether there was one, or there may be one later.
 
     A program that starts again may repeat its numbers. Their graphs exist already, so these steps take little time.
+
+    Args:
+        steps: the steps of the program.
+        calls: counts its calls that trace.
+        known: number of graphs that exist. After as many steps without a trace, there will be none.
     """
     began, traced = time.perf_counter(), calls.traced
     for number, _ in enumerate(steps, 1):
-        if number >= WARM_UP and (calls.traced > traced or time.perf_counter() - began > KNOWN_SECONDS):
+        is_over = number > known or time.perf_counter() - began > KNOWN_SECONDS
+        if number >= WARM_UP and (calls.traced > traced or is_over):
             return True
         traced = calls.traced
     return False
