@@ -1,19 +1,17 @@
-"""Facts about a program's own steps: reads of the device, eager operations, tapes, dtypes, Python calls.
+"""Facts about a program's own steps: reads of the device, eager operations, tapes, calls for whole data sets.
 
 After the timed part, a generator is started once more and a few of its steps are observed. Observing makes TensorFlow
-slow. The graphs are those that the program traced. Each fact names the lines of the program that cause it.
-Worker's side only.
+slow. Each fact names the lines of the program that cause it. Worker's side only.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -24,12 +22,11 @@ from bench.model.facts import (
     WHOLE_DATA_CALLS,
     EagerOperations,
     Facts,
-    Float64,
-    GraphOperations,
     HostReads,
     PersistentTapes,
     WholeDataCall,
 )
+from bench.worker.diagnose.named_lines import MAX_NAMES, lines_of
 from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, keras_folder, library_folders
 
 WARM_UP = 2
@@ -37,9 +34,6 @@ WARM_UP = 2
 
 STEPS = 5
 """Steps that are observed."""
-
-MAX_NAMES = 5
-"""Maximum number of lines, or of types of operations, in a fact."""
 
 INPUT = ("IteratorGetNext", "IteratorGetNextSync")
 """Operations that take a batch from a dataset."""
@@ -49,19 +43,6 @@ RETURN_NUMBERS = tuple(name for name in KERAS_CALLS if name != "predict_on_batch
 
 GRADIENTS = ("gradient", "jacobian", "batch_jacobian")
 """Methods of a tape that compute gradients."""
-
-PYTHON_CALLS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
-
-FREE = ("Placeholder", "Const", "Cast", "Identity", "NoOp", "ReadVariableOp", "Arg", "_Arg", "_Retval")
-"""Operations whose cost in float64 is negligible."""
-
-INT32_ARITHMETIC = re.compile(
-    r"(Add(V2)?|Sub|Mul|Neg|Abs|Square|Maximum|Minimum|FloorDiv|FloorMod|Sum|Prod|Max|Min|Cumsum)$"
-)
-"""Arithmetic that TensorFlow does in host memory for int32, wherever it is placed (tensorflow#16106)."""
-
-MANY = 1024
-"""Minimum number of elements of a large tensor. Shapes and counters have fewer."""
 
 
 @dataclass
@@ -171,60 +152,6 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], source
         count = len(list(islice(steps, STEPS)))
     if warmed_up == WARM_UP and count:
         observed.read(facts, count)
-
-
-def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
-    """Read the facts `float64`, `int32` and `python` from traced graphs.
-
-    Args:
-        facts: where to put the facts.
-        graphs: the graphs.
-        sources: the program's own files, whose lines are named.
-    """
-    float64: Counter[SourceLine] = Counter()
-    int32: Counter[SourceLine] = Counter()
-    python: Counter[SourceLine] = Counter()
-    arguments = 0
-    # TensorFlow 2.10 empties graphs that nothing runs any more. In 2.21, a graph has no `__dict__`.
-    whole = [graph for graph in graphs if getattr(graph, "__dict__", True)]
-    for operation in (op for graph in whole for op in graph.get_operations()):
-        if operation.type in PYTHON_CALLS:
-            python.update([traced_in(operation, sources)])
-        if INT32_ARITHMETIC.match(operation.type) and any(map(_is_large_int32, operation.outputs)):
-            int32.update([traced_in(operation, sources)])
-        if not any(output.dtype.name == "float64" for output in operation.outputs):
-            continue
-        arguments += operation.type == "Placeholder"
-        if operation.type not in FREE:
-            float64.update([traced_in(operation, sources)])
-    facts.float64 = Float64(operations=float64.total(), arguments=arguments, **lines_of(float64))
-    facts.int32 = GraphOperations(operations=int32.total(), **lines_of(int32))
-    facts.python = GraphOperations(operations=python.total(), **lines_of(python))
-
-
-def _is_large_int32(tensor: Any) -> bool:
-    """Whether a tensor holds more int32 numbers than shapes and counters do. An unknown number counts as more."""
-    if tensor.dtype.name != "int32" or tensor.shape.rank in (None, 0):
-        return False
-    return bool((tensor.shape.num_elements() or MANY) >= MANY)
-
-
-def traced_in(operation: Any, sources: Sources) -> SourceLine:
-    """Return the line of the program that made an operation of a graph. Line 0 if no line of the program made it."""
-    for frame in reversed(list(operation.traceback or ())):
-        if (name := sources.name(frame.filename)) is not None:
-            return SourceLine(name, int(frame.lineno))
-    return SourceLine("", 0)
-
-
-def lines_of(counts: Counter[SourceLine]) -> dict[str, Any]:
-    """Return the fields `lines` and `elsewhere` of a fact."""
-    sources = sorted(source for source, _ in counts.most_common(MAX_NAMES) if source.line)
-    elsewhere: dict[str, list[int]] = {}
-    for source in sources:
-        if source.file:
-            elsewhere.setdefault(source.file, []).append(source.line)
-    return {"lines": [source.line for source in sources if not source.file], "elsewhere": elsewhere}
 
 
 @contextmanager
