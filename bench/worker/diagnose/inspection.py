@@ -28,6 +28,7 @@ from bench.model.facts import (
 )
 from bench.worker.diagnose.named_lines import MAX_NAMES, lines_of
 from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, keras_folder, library_folders
+from bench.worker.patches import patched
 
 WARM_UP = 2
 """Steps before those that are observed. The first one may trace."""
@@ -175,24 +176,21 @@ def _host_reads(tf: Any, sources: Sources, report: Callable[[], None]) -> Iterat
             report()
         return original(tensor)
 
-    base._numpy = read
-    try:
+    with patched(base, _numpy=read):
         yield
-    finally:
-        base._numpy = original
 
 
 @contextmanager
 def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[None]:
     """Add each persistent tape that runs eagerly to a list, and count its gradients."""
     kind = tf.GradientTape
-    originals = {name: vars(kind)[name] for name in ("__init__", *GRADIENTS)}
+    original_init = kind.__init__
     seen: weakref.WeakKeyDictionary[Any, Tape] = weakref.WeakKeyDictionary()
     busy: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    @functools.wraps(originals["__init__"])
+    @functools.wraps(original_init)
     def create(tape: Any, persistent: bool = False, *args: Any, **kwargs: Any) -> None:
-        originals["__init__"](tape, persistent, *args, **kwargs)
+        original_init(tape, persistent, *args, **kwargs)
         if persistent and tf.executing_eagerly():
             seen[tape] = Tape(call_in(sources)[0])
             tapes.append(seen[tape])
@@ -211,21 +209,14 @@ def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[
 
         return take_gradient
 
-    kind.__init__ = create
-    for name in GRADIENTS:
-        setattr(kind, name, counted(originals[name]))
-    try:
+    with patched(kind, __init__=create, **{name: counted(getattr(kind, name)) for name in GRADIENTS}):
         yield
-    finally:
-        for name, original in originals.items():
-            setattr(kind, name, original)
 
 
 @contextmanager
 def _whole_data_calls(tf: Any, observed: Observed) -> Iterator[None]:
     """Count the outermost calls of Keras' methods for whole data sets, with the rows of their first argument."""
     kind, is_nested = tf.keras.Model, False
-    own = {name: vars(kind).get(name) for name in WHOLE_DATA_CALLS}
 
     def counted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -243,16 +234,8 @@ def _whole_data_calls(tf: Any, observed: Observed) -> Iterator[None]:
 
         return call
 
-    for name in own:
-        setattr(kind, name, counted(name, getattr(kind, name)))
-    try:
+    with patched(kind, **{name: counted(name, getattr(kind, name)) for name in WHOLE_DATA_CALLS}):
         yield
-    finally:
-        for name, original in own.items():
-            if original is None:
-                delattr(kind, name)
-            else:
-                setattr(kind, name, original)
 
 
 def _rows(tf: Any, data: Any) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+from bench.worker.patches import patched
 from bench.worker.tracing import Tracing
 
 WARM_UP = 2
@@ -60,14 +61,11 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
     if not _pass_known(steps, tracing):
         return None
     count, began = 0, time.perf_counter()
-    kind.__call__ = call
-    try:
+    with patched(kind, __call__=call):
         for _ in islice(steps, MOST_STEPS):
             count += 1
             if count >= FEWEST_STEPS and time.perf_counter() - began > SECONDS:
                 break
-    finally:
-        kind.__call__ = original
     elapsed = time.perf_counter() - began - repeated
     return saved / elapsed if count >= FEWEST_STEPS and 2 * traced > count and elapsed > 0 else None
 
