@@ -24,22 +24,9 @@ from bench.session.launch import ClusterLost, Launcher, TrialMember
 from bench.session.progress import ProgressReporter
 from bench.session.recognize import recognize
 from bench.session.results import conclude, copy_common, new_results, summarize_planned
-from bench.session.script_folder import ScriptFolder
+from bench.session.script_folder import ScriptFolder, script_folders
 from bench.session.worker_process import OutOfTime
 from bench.session.worker_servers import WorkerServers
-
-
-def script_folders(group: Group, settings: RunSettings) -> dict[str, ScriptFolder]:
-    """Return the folders of the scripts of a group, by the keys of their specs.
-
-    Raises:
-        SettingsError: A folder does not exist, or is too large to copy.
-    """
-    return {
-        planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
-        for planned in group.planned
-        if planned.spec.script is not None
-    }
 
 
 class Session:
