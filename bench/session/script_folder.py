@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench.config.settings import RunSettings
 from bench.errors import SettingsError
 from bench.machine import git_worktree
+from bench.model.plan import Group
 from bench.model.spec import Spec
 from bench.registry import notebook
 from bench.session import folder_copy
@@ -205,3 +207,16 @@ class ScriptFolder:
             "original_root": self.root.anchor.rstrip("/\\"),
             "cells": notebook.read(self.file).cells if notebook.is_notebook(self.file) else {},
         }
+
+
+def script_folders(group: Group, settings: RunSettings) -> dict[str, ScriptFolder]:
+    """Return the folders of the scripts of a group, by the keys of their specs.
+
+    Raises:
+        SettingsError: A folder does not exist, or is too large to copy.
+    """
+    return {
+        planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
+        for planned in group.planned
+        if planned.spec.script is not None
+    }

@@ -15,7 +15,7 @@ from bench.errors import DevbenchError, Interrupted, OutputError, UsageError
 from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.plan import Group
-from bench.model.result import Result, Stop, StopReason
+from bench.model.result import Result, StopReason
 from bench.publish.recorder import Recorder
 from bench.session import one_off, rounds, stopping
 from bench.session.design import Design
@@ -24,22 +24,10 @@ from bench.session.launch import ClusterLost, Launcher, TrialMember
 from bench.session.progress import ProgressReporter
 from bench.session.recognize import recognize
 from bench.session.results import conclude, copy_common, new_results, summarize_planned
-from bench.session.script_folder import ScriptFolder
+from bench.session.script_folder import ScriptFolder, script_folders
+from bench.session.stop_decision import StopDecision
 from bench.session.worker_process import OutOfTime
 from bench.session.worker_servers import WorkerServers
-
-
-def script_folders(group: Group, settings: RunSettings) -> dict[str, ScriptFolder]:
-    """Return the folders of the scripts of a group, by the keys of their specs.
-
-    Raises:
-        SettingsError: A folder does not exist, or is too large to copy.
-    """
-    return {
-        planned.spec.key: ScriptFolder.of(planned.spec, settings.workdir, settings.output)
-        for planned in group.planned
-        if planned.spec.script is not None
-    }
 
 
 class Session:
@@ -74,13 +62,13 @@ class Session:
         self._plan = {planned.spec.key: planned for planned in group.planned}
         self._rng = random.Random(secrets.randbits(64))
         self._start_order: list[Result] = []
-        self._decided: set[str] = set()
         self._trial_start = 0.0
         self._first_trial_seconds = 0.0
         self._trials_seconds: float | None = None
         self._scouted: dict[str, Facts] = {}  # facts from the recognition of scripts, by the keys of results
         self.results = new_results(group, settings, design, recorder)
         self._progress = ProgressReporter(self.results, self._plan, recorder.progress)
+        self._stop = StopDecision(self.results, self.settings, design, self._progress)
         self._folders = script_folders(group, settings) if folders is None else folders
         self.launcher = Launcher(
             settings.worker_timeout,
@@ -106,10 +94,8 @@ class Session:
         try:
             self._scouted = recognize(self.launcher, self.results, self.design.inspect)
             self._progress.begin()  # the time limit is for the trials
-            if self.design.deadline is not None and self.design.ends_the_study:
-                left = max(1.0, self.design.deadline - time.monotonic())
-                self.settings = self.settings.model_copy(update={"max_time": min(left, self.settings.max_time)})
-            reason = self._run_trials() if self._working() else "failed"
+            self._stop.limit_to_deadline()
+            reason = self._run_trials() if self._stop.working() else "failed"
             self._trials_seconds = self._progress.elapsed
             self._run_one_offs()
         except OutOfTime:
@@ -127,7 +113,7 @@ class Session:
         except DevbenchError as error:  # such as a limit of processes
             self.launcher.abandon(error.message)
             kind = "workload" if isinstance(error, UsageError) else "error"
-            for result in self._working():
+            for result in self._stop.working():
                 result.failure = Failure(kind=kind, message=error.message, hint=error.hint)
             reason = "failed"
         finally:
@@ -145,9 +131,7 @@ class Session:
         while True:
             self._trial_start = time.monotonic()
             self._progress.begin_trial()
-            self._progress.budget = self._limits().max_time
-            if self.design.deadline is not None:  # the time left is that of the whole study
-                self._progress.budget = self._progress.elapsed + self.design.deadline - time.monotonic()
+            self._progress.budget = self._stop.time_limit()
             self._run_trial()
             for result in self.results:
                 self._summarize(result)
@@ -156,14 +140,14 @@ class Session:
                 self.design.after_trial(self.results)
             seconds = time.monotonic() - self._trial_start
             self._first_trial_seconds = self._first_trial_seconds or seconds
-            reason = self._reason_to_stop(seconds)
+            reason = self._stop.reason(seconds)
             if reason:
                 return reason
 
     def _run_trial(self) -> None:
         """Start one worker for each spec, interleave their blocks, and diagnose."""
         separate = self.design.separate_starts
-        if not self._has_time_for_pilot(self._first_trial_seconds):
+        if not self._stop.has_time_for_pilot(self._first_trial_seconds):
             separate = min(separate, 1)
         together = self._progress.trial > separate
         for members in self.launcher.trial(self._in_start_order(), together):
@@ -180,21 +164,12 @@ class Session:
         timing.run_minimum()
         measured = set(map(id, timing.results))  # which are in the order of their starts
         results = [result for result in self.results if id(result) in measured]
-        accuracy = self._accuracy(results) if len(members) > 1 else None
+        accuracy = self._stop.accuracy(results) if len(members) > 1 else None
         if len(members) > 1 and timing.rounds and not (accuracy and accuracy.clear):  # no rounds if all scripts ended
-            budget = self._round_budget(start_seconds, timing.seconds)
+            budget = self._stop.trial_limit(start_seconds, timing.seconds)
             compared = self.design.pairs(results)
             timing.run_until(rounds.best_rounds(compared, timing.rounds, timing.seconds, start_seconds, budget))
         self._finish(members)
-
-    def _round_budget(self, start_seconds: float, round_seconds: float) -> float:
-        """Return the seconds that this trial may take in all, so that there is time for enough trials."""
-        if not self.design.fit_pilot:
-            return 1.5 * start_seconds
-        seconds = start_seconds + round_seconds
-        return stopping.trial_seconds(
-            self._progress.trial, self._progress.elapsed, seconds, self.settings, self.design.pilot
-        )
 
     def _finish(self, members: list[TrialMember]) -> None:
         """Run the latency pass and the diagnosis of each worker, the baseline's first, and end the worker."""
@@ -211,7 +186,7 @@ class Session:
                     latency=len(worker.sample.series) == 1 and result.spec.loop != "fused" and not diagnosed,
                     inspect=inspect,
                     stages=inspect and (result is baseline or not self._has_pipeline()),
-                    waits=not diagnosed and self._has_time_for_pilot(time.monotonic() - self._trial_start),
+                    waits=not diagnosed and self._stop.has_time_for_pilot(time.monotonic() - self._trial_start),
                     brief=known,
                 )
                 if inspect and result.key in self._scouted:
@@ -229,81 +204,14 @@ class Session:
         The order is random and then rotates, so that each result starts in each position equally often. The worker
         that starts first is slower for that reason alone (`bench.analyse.stats.Contrast.adjusted`).
         """
-        results = self._open()
+        results = self._stop.open_results()
         shift = (self._progress.trial - 1) % len(results)
         if shift == 0 or len(self._start_order) != len(results):
             self._start_order = self._rng.sample(results, len(results))
         return self._start_order[shift:] + self._start_order[:shift]
 
-    def _reason_to_stop(self, trial_seconds: float) -> StopReason | None:
-        if not self._working() or (self.design.needs_baseline and self.results[0].failure is not None):
-            return "failed"
-        if self.design.drop_decided:
-            self._drop_decided()
-            if self._decided and len(self._open()) < 2:
-                return "target"
-        if self.design.enough is not None and self.design.enough(self.results):
-            return "target"
-        accuracy = self._accuracy(self._open())
-        self._progress.planned = None
-        alone = self.design.deadline is None or self.design.ends_the_study
-        if alone and accuracy and accuracy.needed:
-            least = max(stopping.minimum_trials(accuracy, self.design.pilot, self.design.clear_trials), accuracy.needed)
-            self._progress.planned = min(least, self.settings.max_processes)
-        reason = stopping.reason(
-            accuracy,
-            self._progress.trial,
-            self._progress.elapsed,
-            trial_seconds,
-            self._limits(),
-            self.design.pilot,
-            self.design.clear_trials,
-        )
-        deadline = self.design.deadline
-        if reason is None and deadline is not None and time.monotonic() + trial_seconds > deadline:
-            return "max-time"
-        return reason
-
-    @property
-    def _target(self) -> float:
-        """The accuracy to reach: of the ratio, or of the step if only one result is left."""
-        return self.settings.threshold if self._is_compared else self.settings.target_error
-
-    @property
-    def _is_compared(self) -> bool:
-        return len(self._working() or self.results) > 1
-
-    def _accuracy(self, results: list[Result]) -> stopping.Accuracy | None:
-        return stopping.accuracy(results, self._target, self.design.pairs, self.design.confidence)
-
-    def _limits(self) -> RunSettings:
-        """Return the settings with the current time limit."""
-        if self.design.follow_projection and len(self.results) == 1:
-            return stopping.with_projected_limit(self.settings, self.results[0].projection)
-        return self.settings
-
-    def _has_time_for_pilot(self, trial_seconds: float) -> bool:
-        return len(self.results) == 1 or stopping.has_time_for_pilot(trial_seconds, self.settings, self.design.pilot)
-
-    def _working(self) -> list[Result]:
-        """Return the results that have not failed."""
-        return [result for result in self.results if result.failure is None]
-
-    def _open(self) -> list[Result]:
-        """Return the results that need more trials, as far as is known."""
-        return [result for result in self._working() if result.id not in self._decided]
-
-    def _drop_decided(self) -> None:
-        """Stop measuring the results whose comparison with the first is decided."""
-        base, *others = self.results
-        for other in others:
-            if other.failure is None and stopping.is_decided(
-                base, other, self.settings, self.design.pilot, self.design.confidence
-            ):
-                self._decided.add(other.id)
-
     def _run_one_offs(self) -> None:
-        for result in self._working():
+        for result in self._stop.working():
             if self.settings.full and self.design.full:
                 one_off.train(self.launcher, result)
             if self.settings.profile is not None and self._is_profiled(result) and result.failure is None:
@@ -316,19 +224,9 @@ class Session:
         summarize_planned(result, self._plan[result.key])
 
     def _conclude(self, reason: StopReason) -> None:
-        accuracy = self._accuracy(self._working() or self.results)
+        stop = self._stop.stop(reason, self._trials_seconds or self._progress.elapsed)
         for result in self.results:
             self._summarize(result)
-        stop = Stop(
-            reason=reason,
-            trials=self._progress.trial,
-            needed_trials=self._progress.planned,
-            error=accuracy.error if accuracy else None,
-            target=self._target,
-            settled=accuracy is not None and (accuracy.settled or accuracy.decided),
-            error_of="ratio" if self._is_compared else "step",
-            seconds=self._trials_seconds or self._progress.elapsed,
-        )
         conclude(self.results, stop)
         for result in self.results:
             self.recorder.save(result)

@@ -15,13 +15,12 @@ from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import has_known_work, roofline
 from bench.analyse.samples import usable_samples
 from bench.config.settings import RunSettings
-from bench.errors import DevbenchError, Interrupted, NotApplicable, OutputError, RunFailed, SettingsError
+from bench.errors import DevbenchError, Interrupted, OutputError, RunFailed
 from bench.model.explanation import CauseKind, Explanation
 from bench.model.plan import Planned
 from bench.model.result import Result
 from bench.model.spec import Loop
 from bench.publish.recorder import Recorder
-from bench.render import numbers
 from bench.render.sentences.explanation import so_far
 from bench.session.starting import may_fork, prepare_server
 from bench.session.worker_servers import WorkerServers
@@ -30,15 +29,18 @@ from bench.study.explain_levels import (
     is_known,
     largest_so_far,
     levels_of,
+    not_in_time,
     not_measured,
     read_ladder,
+    read_levels,
     with_first_trial,
     with_script,
 )
+from bench.study.explain_program import offers_of, program_of
 from bench.study.explain_sessions import ExplainSessions
 from bench.study.explain_what_ifs import WHAT_IF, WhatIfStudy
 from bench.study.peaks import PEAKS, peaks_for
-from bench.study.plan import plan, spec_of_settings
+from bench.study.plan import spec_of_settings
 from bench.study.recommend import Tried, fastest
 from bench.study.recorded import keeping, recorded, title_of
 from bench.whatif import WhatIf
@@ -126,15 +128,10 @@ class ExplainStudy:
         servers, is_script = self.sessions.servers, registry.is_script(self.workload)
         if servers is not None and not is_script:  # while another process reads the program
             prepare_server(servers, spec_of_settings(self.workload, self.settings))
-        program = self._program()
+        program = program_of(self.workload, self.settings)
         if servers is not None and is_script:  # while another process finds its steps
             prepare_server(servers, program.spec)
-        resolved = registry.resolve(self.workload, program.spec.params, self.settings.worker_timeout)
-        if "probes" in resolved.offers:
-            raise NotApplicable(
-                f"{program.spec.title} has no steps to explain: it times single operations",
-                "Use `devbench run` to measure them.",
-            )
+        resolved = offers_of(program, self.workload, self.settings)
         self.recorder.tell(self.sessions.budget.announcement())
         try:
             first = self._first_trial(program)
@@ -148,7 +145,8 @@ class ExplainStudy:
             if self.explanation is not None:
                 self._add_interruption(self.explanation, with_what_ifs)
             raise
-        explanation, measured = self._read_levels(program, first, results, missing)
+        explanation, measured = read_levels(self.sessions.id, program, first, results, missing)
+        self._keep(explanation)
         what_ifs = partial(WhatIfStudy, self.sessions, explanation, program, resolved, measured, compiled)
         self._complete(explanation, measured, what_ifs if with_what_ifs else None)
         return explanation
@@ -194,16 +192,7 @@ class ExplainStudy:
         if first.failure is not None:
             raise not_measured(program, first)
         if not usable_samples(first):
-            limit = numbers.whole_seconds(self.sessions.budget.limit)
-            if registry.is_script(self.workload) and first.recognition is None:
-                raise RunFailed(
-                    f"no training step found in {program.spec.title} within {limit}",
-                    "If it prepares for that long, use a longer --max-time. Otherwise, use the script on less data.",
-                )
-            raise RunFailed(
-                f"{limit} is too short to explain {program.spec.label}: its first process was not ready",
-                "Leave out --max-time, or use a longer one.",
-            )
+            raise not_in_time(program, first, self.sessions.budget.limit)
         if self.sessions.servers is not None and may_fork(first):
             self.sessions.budget.expect_forked(first.samples[0])
         for suspect in suspects(first):
@@ -241,14 +230,13 @@ class ExplainStudy:
         except Interrupted:
             results = self.results[before:]
             with suppress(RunFailed):
-                conclude(self._read_ladder(program, joined(results) if results else [first], missing)[0])
+                self._read(program, joined(results) if results else [first], missing)
             raise
 
     def _tell(self, program: Planned, results: Sequence[Result], missing: dict[Loop, str]) -> None:
         """Report what the trials so far show: the largest part, and the first cause if it has changed."""
         with suppress(RunFailed):
-            explanation, _ = self._read_ladder(program, results, missing)
-            conclude(explanation)
+            explanation = self._read(program, results, missing)
             self.recorder.explanation = explanation
             causes = [(change.kind, change.name) for change in explanation.answer[:1]]
             if causes != self._told:
@@ -256,68 +244,22 @@ class ExplainStudy:
             self._told = causes
         self.recorder.largest_part = largest_so_far(results)
 
-    def _program(self) -> Planned:
-        """Return the program to explain.
+    def _read(self, program: Planned, results: Sequence[Result], missing: dict[Loop, str]) -> Explanation:
+        """Conclude from the ladder so far.
 
         Raises:
-            NotApplicable: The settings name more than one.
-            SettingsError: The settings vary something.
+            RunFailed: It shows nothing.
         """
-        if self.settings.vary:
-            raise SettingsError(
-                "explain does not take --vary", "It tries what-ifs by itself. To compare values, use `devbench run`."
-            )
-        (group,) = plan([self.workload], self.settings)
-        if max(len(self.settings.backend), len(self.settings.loop), len(self.settings.env)) > 1:
-            raise NotApplicable(
-                "explain takes one program, one backend and one environment",
-                "Name one --backend, at most one --loop, and at most one --env.",
-            )
-        if len(group.planned) > 1:
-            cases = [str(planned.spec.case) for planned in group.planned]
-            raise NotApplicable(
-                f"{self.workload} has several cases: {', '.join(cases)}", f"Name one, for example --case {cases[0]}."
-            )
-        return group.planned[0]
+        explanation, _ = read_ladder(self.sessions.id, program, results, missing)
+        self._keep(explanation)
+        conclude(explanation)
+        return explanation
 
-    def _read_levels(
-        self, program: Planned, first: Result, results: Sequence[Result], missing: dict[Loop, str]
-    ) -> tuple[Explanation, list[Result]]:
-        """Read the ladder as `_read_ladder` does. If it shows nothing, explain what the first trial shows.
-
-        Raises:
-            RunFailed: The first trial shows nothing either.
-        """
-        try:
-            return self._read_ladder(program, results, missing)
-        except RunFailed:
-            failure = results[0].failure
-            reason = "no later trial was complete. Increase --max-time"
-            if failure is not None:
-                reason = f"the next ones failed: {failure.brief.rstrip('.')}"
-            lower = {
-                level.spec.loop: f"it failed: {level.failure.brief.rstrip('.')}"
-                if level.failure
-                else "it was not measured together with the program"
-                for level in results[1:]
-            }
-            read = self._read_ladder(program, [first], {**missing, **lower})
-            read[0].caveats.insert(0, f"Only the first process counts, because {reason}.")
-            return read
-
-    def _read_ladder(
-        self, program: Planned, results: Sequence[Result], missing: dict[Loop, str]
-    ) -> tuple[Explanation, list[Result]]:
-        """Read the ladder into the explanation. Return it with the levels that were measured.
-
-        Raises:
-            RunFailed: The program as written was not measured, or no trial holds all levels.
-        """
-        explanation, measured = read_ladder(self.sessions.id, program, results, missing)
+    def _keep(self, explanation: Explanation) -> None:
+        """Keep an explanation as the one so far."""
         if self.settings.full:
             explanation.caveats.append("--full has no effect on explain. Use `devbench run --full`.")
         self.explanation = explanation
-        return explanation, measured
 
     def _add_roofline(self, explanation: Explanation, lowest: Result) -> None:
         if not has_known_work(lowest):

@@ -24,6 +24,7 @@ from bench.model.result import Result
 from bench.model.run_state import LargestPart
 from bench.model.spec import LOOPS, Loop
 from bench.registry.description import Resolved
+from bench.render import numbers
 from bench.session.design import Design, neighbours
 from bench.session.results import summarize_planned
 
@@ -132,6 +133,39 @@ def read_ladder(
     return explanation, measured
 
 
+def read_levels(
+    id_: str, program: Planned, first: Result, results: Sequence[Result], missing: Mapping[Loop, str]
+) -> tuple[Explanation, list[Result]]:
+    """Read the ladder as `read_ladder` does. If it shows nothing, explain what the first trial shows.
+
+    Args:
+        id_: Id of the explanation.
+        program: The program as written.
+        first: The result of its first trial.
+        results: The results of the levels, the program as written first.
+        missing: Why other loops are not on the ladder.
+
+    Raises:
+        RunFailed: The first trial shows nothing either.
+    """
+    try:
+        return read_ladder(id_, program, results, missing)
+    except RunFailed:
+        failure = results[0].failure
+        reason = "no later trial was complete. Increase --max-time"
+        if failure is not None:
+            reason = f"the next ones failed: {failure.brief.rstrip('.')}"
+        lower = {
+            level.spec.loop: f"it failed: {level.failure.brief.rstrip('.')}"
+            if level.failure
+            else "it was not measured together with the program"
+            for level in results[1:]
+        }
+        explanation, measured = read_ladder(id_, program, [first], {**missing, **lower})
+        explanation.caveats.insert(0, f"Only the first process counts, because {reason}.")
+        return explanation, measured
+
+
 def with_first_trial(program: Planned, first: Result, base: Result) -> Result:
     """Return the program's result on the ladder with its first trial, in which it was alone and was diagnosed.
 
@@ -186,3 +220,17 @@ def not_measured(program: Planned, result: Result) -> RunFailed:
     failure = result.failure
     reason = f": {failure.message}" if failure else ""
     return RunFailed(f"cannot measure {program.spec.label}{reason}", failure.hint if failure else "")
+
+
+def not_in_time(program: Planned, first: Result, limit: float) -> RunFailed:
+    """Return the error that says what the program did not reach within the time limit, in seconds."""
+    seconds = numbers.whole_seconds(limit)
+    if program.spec.script is not None and first.recognition is None:
+        return RunFailed(
+            f"no training step found in {program.spec.title} within {seconds}",
+            "If it prepares for that long, use a longer --max-time. Otherwise, use the script on less data.",
+        )
+    return RunFailed(
+        f"{seconds} is too short to explain {program.spec.label}: its first process was not ready",
+        "Leave out --max-time, or use a longer one.",
+    )

@@ -17,7 +17,8 @@ from bench.model.run_state import Listener
 from bench.publish.recorder import Recorder
 from bench.session import stopping
 from bench.session.design import Design
-from bench.session.session import Session, script_folders
+from bench.session.script_folder import script_folders
+from bench.session.session import Session
 from bench.study import plan
 from bench.study.recorded import keeping, recorded, title_of
 

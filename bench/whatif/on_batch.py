@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bench.model.causes import NEW_DATASET
@@ -86,7 +86,7 @@ def is_one_batch(tf: Any, x: Any, batch_size: Any, epochs: Any) -> bool:
     """Return whether the inputs are arrays or tensors that fit into one batch, for one epoch."""
     if isinstance(x, tf.data.Dataset):
         return False
-    shapes = [getattr(leaf, "shape", ()) for leaf in tf.nest.flatten(x)]
+    shapes: list[Sequence[int]] = [getattr(leaf, "shape", ()) for leaf in tf.nest.flatten(x)]
     if epochs != 1 or not shapes or not all(map(len, shapes)):
         return False
     return all(shape[0] <= (batch_size or KERAS_BATCH) for shape in shapes)

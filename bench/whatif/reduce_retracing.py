@@ -44,12 +44,14 @@ def change_tensorflow(tf: Any, on_changed: Callable[[], None]) -> None:
             return original(function, *args, **kwargs)
         on_changed()
         function._reduce_retracing = True
-        named = {**dict(enumerate(args)), **kwargs}
+        named: dict[int | str, Any] = dict(enumerate(args))
+        named.update(kwargs)
         numbers = {key: value for key, value in named.items() if type(value) in (int, float)}
         latest, changing = function.__dict__.setdefault("devbench_numbers", ({}, set()))
         changing.update(key for key, value in numbers.items() if latest.get(key, value) != value)
         latest.update(numbers)
         named.update((key, tf.constant(numbers[key])) for key in changing if key in numbers)
-        return original(function, *(named.pop(n) for n in range(len(args))), **named)
+        changed_kwargs = {name: named[name] for name in kwargs}
+        return original(function, *(named[n] for n in range(len(args))), **changed_kwargs)
 
     kind.__call__ = call

@@ -46,5 +46,5 @@ def test_trials_are_planned_before_a_deadline_unless_other_sessions_share_it(pur
     for result, steps in zip(session.results, ([0.1, 0.12, 0.11], [0.11, 0.1, 0.12]), strict=True):
         result.samples = measured(result.id, steps).samples
     session._progress.trial = 3
-    session._reason_to_stop(10.0)
+    session._stop.reason(10.0)
     assert (session._progress.planned is not None) == planned

@@ -146,7 +146,7 @@ def test_trials_go_to_the_what_ifs_that_are_not_decided(monkeypatch: pytest.Monk
 
     def trial(session: Session) -> None:
         number = session._progress.trial
-        for measured in session._open():
+        for measured in session._stop.open_results():
             factor = ratios[measured.spec.dtype] * (1.2 * noise[number] ** 20 if measured.spec.onednn else 1.0)
             measured.samples.append(sample(number, 0.01 * factor * noise[number - 1]))
 

@@ -1,19 +1,17 @@
-"""Facts about a program's own steps: reads of the device, eager operations, tapes, dtypes, Python calls.
+"""Facts about a program's own steps: reads of the device, eager operations, tapes, calls for whole data sets.
 
 After the timed part, a generator is started once more and a few of its steps are observed. Observing makes TensorFlow
-slow. The graphs are those that the program traced. Each fact names the lines of the program that cause it.
-Worker's side only.
+slow. Each fact names the lines of the program that cause it. Worker's side only.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -24,22 +22,19 @@ from bench.model.facts import (
     WHOLE_DATA_CALLS,
     EagerOperations,
     Facts,
-    Float64,
-    GraphOperations,
     HostReads,
     PersistentTapes,
     WholeDataCall,
 )
+from bench.worker.diagnose.named_lines import MAX_NAMES, lines_of
 from bench.worker.frames import SourceLine, Sources, call_in, is_own_work, keras_folder, library_folders
+from bench.worker.patches import patched
 
 WARM_UP = 2
 """Steps before those that are observed. The first one may trace."""
 
 STEPS = 5
 """Steps that are observed."""
-
-MAX_NAMES = 5
-"""Maximum number of lines, or of types of operations, in a fact."""
 
 INPUT = ("IteratorGetNext", "IteratorGetNextSync")
 """Operations that take a batch from a dataset."""
@@ -49,19 +44,6 @@ RETURN_NUMBERS = tuple(name for name in KERAS_CALLS if name != "predict_on_batch
 
 GRADIENTS = ("gradient", "jacobian", "batch_jacobian")
 """Methods of a tape that compute gradients."""
-
-PYTHON_CALLS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
-
-FREE = ("Placeholder", "Const", "Cast", "Identity", "NoOp", "ReadVariableOp", "Arg", "_Arg", "_Retval")
-"""Operations whose cost in float64 is negligible."""
-
-INT32_ARITHMETIC = re.compile(
-    r"(Add(V2)?|Sub|Mul|Neg|Abs|Square|Maximum|Minimum|FloorDiv|FloorMod|Sum|Prod|Max|Min|Cumsum)$"
-)
-"""Arithmetic that TensorFlow does in host memory for int32, wherever it is placed (tensorflow#16106)."""
-
-MANY = 1024
-"""Minimum number of elements of a large tensor. Shapes and counters have fewer."""
 
 
 @dataclass
@@ -173,60 +155,6 @@ def read_steps(facts: Facts, tf: Any, start: Callable[[], Iterator[Any]], source
         observed.read(facts, count)
 
 
-def read_graphs(facts: Facts, graphs: Iterable[Any], sources: Sources) -> None:
-    """Read the facts `float64`, `int32` and `python` from traced graphs.
-
-    Args:
-        facts: where to put the facts.
-        graphs: the graphs.
-        sources: the program's own files, whose lines are named.
-    """
-    float64: Counter[SourceLine] = Counter()
-    int32: Counter[SourceLine] = Counter()
-    python: Counter[SourceLine] = Counter()
-    arguments = 0
-    # TensorFlow 2.10 empties graphs that nothing runs any more. In 2.21, a graph has no `__dict__`.
-    whole = [graph for graph in graphs if getattr(graph, "__dict__", True)]
-    for operation in (op for graph in whole for op in graph.get_operations()):
-        if operation.type in PYTHON_CALLS:
-            python.update([traced_in(operation, sources)])
-        if INT32_ARITHMETIC.match(operation.type) and any(map(_is_large_int32, operation.outputs)):
-            int32.update([traced_in(operation, sources)])
-        if not any(output.dtype.name == "float64" for output in operation.outputs):
-            continue
-        arguments += operation.type == "Placeholder"
-        if operation.type not in FREE:
-            float64.update([traced_in(operation, sources)])
-    facts.float64 = Float64(operations=float64.total(), arguments=arguments, **lines_of(float64))
-    facts.int32 = GraphOperations(operations=int32.total(), **lines_of(int32))
-    facts.python = GraphOperations(operations=python.total(), **lines_of(python))
-
-
-def _is_large_int32(tensor: Any) -> bool:
-    """Whether a tensor holds more int32 numbers than shapes and counters do. An unknown number counts as more."""
-    if tensor.dtype.name != "int32" or tensor.shape.rank in (None, 0):
-        return False
-    return bool((tensor.shape.num_elements() or MANY) >= MANY)
-
-
-def traced_in(operation: Any, sources: Sources) -> SourceLine:
-    """Return the line of the program that made an operation of a graph. Line 0 if no line of the program made it."""
-    for frame in reversed(list(operation.traceback or ())):
-        if (name := sources.name(frame.filename)) is not None:
-            return SourceLine(name, int(frame.lineno))
-    return SourceLine("", 0)
-
-
-def lines_of(counts: Counter[SourceLine]) -> dict[str, Any]:
-    """Return the fields `lines` and `elsewhere` of a fact."""
-    sources = sorted(source for source, _ in counts.most_common(MAX_NAMES) if source.line)
-    elsewhere: dict[str, list[int]] = {}
-    for source in sources:
-        if source.file:
-            elsewhere.setdefault(source.file, []).append(source.line)
-    return {"lines": [source.line for source in sources if not source.file], "elsewhere": elsewhere}
-
-
 @contextmanager
 def _host_reads(tf: Any, sources: Sources, report: Callable[[], None]) -> Iterator[None]:
     """Report each read of a tensor's numbers by Python: by `.numpy()`, float(), bool() or np.asarray()."""
@@ -248,24 +176,21 @@ def _host_reads(tf: Any, sources: Sources, report: Callable[[], None]) -> Iterat
             report()
         return original(tensor)
 
-    base._numpy = read
-    try:
+    with patched(base, _numpy=read):
         yield
-    finally:
-        base._numpy = original
 
 
 @contextmanager
 def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[None]:
     """Add each persistent tape that runs eagerly to a list, and count its gradients."""
     kind = tf.GradientTape
-    originals = {name: vars(kind)[name] for name in ("__init__", *GRADIENTS)}
+    original_init = kind.__init__
     seen: weakref.WeakKeyDictionary[Any, Tape] = weakref.WeakKeyDictionary()
     busy: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    @functools.wraps(originals["__init__"])
+    @functools.wraps(original_init)
     def create(tape: Any, persistent: bool = False, *args: Any, **kwargs: Any) -> None:
-        originals["__init__"](tape, persistent, *args, **kwargs)
+        original_init(tape, persistent, *args, **kwargs)
         if persistent and tf.executing_eagerly():
             seen[tape] = Tape(call_in(sources)[0])
             tapes.append(seen[tape])
@@ -284,21 +209,14 @@ def _persistent_tapes(tf: Any, sources: Sources, tapes: list[Tape]) -> Iterator[
 
         return take_gradient
 
-    kind.__init__ = create
-    for name in GRADIENTS:
-        setattr(kind, name, counted(originals[name]))
-    try:
+    with patched(kind, __init__=create, **{name: counted(getattr(kind, name)) for name in GRADIENTS}):
         yield
-    finally:
-        for name, original in originals.items():
-            setattr(kind, name, original)
 
 
 @contextmanager
 def _whole_data_calls(tf: Any, observed: Observed) -> Iterator[None]:
     """Count the outermost calls of Keras' methods for whole data sets, with the rows of their first argument."""
     kind, is_nested = tf.keras.Model, False
-    own = {name: vars(kind).get(name) for name in WHOLE_DATA_CALLS}
 
     def counted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -316,16 +234,8 @@ def _whole_data_calls(tf: Any, observed: Observed) -> Iterator[None]:
 
         return call
 
-    for name in own:
-        setattr(kind, name, counted(name, getattr(kind, name)))
-    try:
+    with patched(kind, **{name: counted(name, getattr(kind, name)) for name in WHOLE_DATA_CALLS}):
         yield
-    finally:
-        for name, original in own.items():
-            if original is None:
-                delattr(kind, name)
-            else:
-                setattr(kind, name, original)
 
 
 def _rows(tf: Any, data: Any) -> int | None:

@@ -18,6 +18,7 @@ from bench.model.placement import Operation, Placement
 from bench.worker.failure import short_text
 from bench.worker.fit_hook import FitHook
 from bench.worker.loops import fused_function, python_step
+from bench.worker.patches import patched
 from bench.worker.rig import Rig
 
 HOST_OPS = re.compile(
@@ -195,18 +196,14 @@ def collected_nodes(tf: Any, calls: bool = True) -> Iterator[list[Any]]:
         nodes.extend(_nodes(metadata.partition_graphs))
         return value
 
-    tf.compat.v1.Session.run = run
-    if calls:
-        kind.__call__ = call
-    eager.clear_kernel_cache()  # an eager operation whose kernel is warm leaves no graph either
-    eager.enable_graph_collection()
-    try:
-        yield nodes
-        nodes.extend(_nodes(eager.export_run_metadata().partition_graphs))
-    finally:
-        eager.disable_graph_collection()
-        tf.compat.v1.Session.run = original_run
-        kind.__call__ = original_call
+    with patched(tf.compat.v1.Session, run=run), patched(kind, __call__=call) if calls else nullcontext():
+        eager.clear_kernel_cache()  # an eager operation whose kernel is warm leaves no graph either
+        eager.enable_graph_collection()
+        try:
+            yield nodes
+            nodes.extend(_nodes(eager.export_run_metadata().partition_graphs))
+        finally:
+            eager.disable_graph_collection()
 
 
 def call_from_new_function(tf: Any, original_call: Any, function: Any, *args: Any, **kwargs: Any) -> Any:

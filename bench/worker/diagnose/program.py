@@ -9,7 +9,7 @@ from bench.model.facts import Facts, FitCall, Retraced
 from bench.registry.program_errors import is_devbench
 from bench.whatif.without_metrics import metrics_of
 from bench.worker import examples
-from bench.worker.diagnose import inspection, own_time, pipeline_stages, repeated_calls
+from bench.worker.diagnose import graph_facts, inspection, own_time, pipeline_stages, repeated_calls
 from bench.worker.epoch_timer import EpochTimer
 from bench.worker.failure import short_text
 from bench.worker.fit_epochs import FitEpochs, validated_epochs
@@ -114,7 +114,7 @@ def read_pipeline(rig: Rig, hook: FitHook, timed: bool) -> None:
 
 
 def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) -> None:
-    """Read the facts of an explanation: `fit`, `retraced`, `own_time`, and those of `inspection`.
+    """Read the facts of an explanation: `fit`, `retraced`, `own_time`, and those of `graph_facts` and `inspection`.
 
     Args:
         rig: the rig.
@@ -123,7 +123,7 @@ def inspect(rig: Rig, tracing: Tracing, traced: Counter[Traced], hook: FitHook) 
         hook: the hook into `fit`.
     """
     sources = rig.sources or Sources(str(rig.module.__file__))
-    inspection.read_graphs(rig.facts, tracing.graphs, sources)
+    graph_facts.read_graphs(rig.facts, tracing.graphs, sources)
     if rig.yields:
         with rig.scope():
             rig.facts.own_time = own_time.measure(lambda: rig.call("as_written"), sources)

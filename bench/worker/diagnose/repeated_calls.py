@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
+from bench.worker.patches import patched
 from bench.worker.tracing import Tracing
 
 WARM_UP = 2
@@ -80,8 +81,7 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
         The share, from 0 to 1. None if the program is too short, or if most steps traced nothing.
     """
     kind, calls, steps, count = type(tf.function(lambda: None)), _Calls(tf, tracing), start(), 0
-    kind.__call__ = lambda function, *args, **kwargs: calls.call(function, *args, **kwargs)
-    try:
+    with patched(kind, __call__=lambda function, *args, **kwargs: calls.call(function, *args, **kwargs)):
         if not _pass_known(steps, calls, tracing.count):
             return None
         calls.repeats, calls.traced, began = True, 0, time.perf_counter()
@@ -89,9 +89,7 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
             count += 1
             if count >= FEWEST_STEPS and time.perf_counter() - began > SECONDS:
                 break
-        elapsed = time.perf_counter() - began - calls.repeated
-    finally:
-        kind.__call__ = calls.original
+    elapsed = time.perf_counter() - began - calls.repeated
     return calls.saved / elapsed if count >= FEWEST_STEPS and 2 * calls.traced > count and elapsed > 0 else None
 
 

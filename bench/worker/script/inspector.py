@@ -18,7 +18,8 @@ from typing import Any
 
 from bench.model.facts import Facts, LongSteps
 from bench.model.recognition import StepSource
-from bench.worker.diagnose.inspection import STEPS, WARM_UP, Observed, lines_of, observing
+from bench.worker.diagnose.inspection import STEPS, WARM_UP, Observed, observing
+from bench.worker.diagnose.named_lines import lines_of
 from bench.worker.diagnose.own_time import FEWEST_STEPS, Place, StackSampler, summary
 from bench.worker.frames import SourceLine, Sources
 from bench.worker.script.replay_function import obstacle

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from bench.model.facts import WHOLE_DATA_CALLS, Facts, OutsideWork
 from bench.model.recognition import StepSource
-from bench.worker.diagnose.inspection import lines_of
+from bench.worker.diagnose.named_lines import lines_of
 from bench.worker.diagnose.own_time import StackSampler
 from bench.worker.frames import Sources
 

@@ -24,6 +24,7 @@ from bench.worker.channel import Channel
 from bench.worker.cluster.member import Member
 from bench.worker.cluster.strategy import train_as_one
 from bench.worker.failure import ProgramFailed
+from bench.worker.patches import patched
 from bench.worker.phases import Phases
 from bench.worker.protocol import Note, PhaseEnded, PrintedRead, Start
 from bench.worker.script import fit_data, settings
@@ -63,6 +64,9 @@ class _FitReplay:
         target: the loop that the call belongs to.
         batch: the examples per step. None if the script decides.
         strategy: the strategy that devbench runs the script under. None if there is none.
+
+    Attributes:
+        capturing: the context in which the call is captured.
     """
 
     def __init__(self, tf: Any, seen: Observation, target: StepSource, batch: int | None, strategy: Any) -> None:
@@ -71,7 +75,7 @@ class _FitReplay:
         self._batch = batch
         self._model: Any = None
         self._arguments: dict[str, Any] = {}
-        self._fit = original = tf.keras.Model.fit
+        original = tf.keras.Model.fit
         signature = inspect.signature(original)
 
         @functools.wraps(original)
@@ -83,16 +87,12 @@ class _FitReplay:
                 self._model = self._arguments.pop("self")
             raise Captured
 
-        tf.keras.Model.fit = fit
+        self.capturing = patched(tf.keras.Model, fit=fit)
 
     @property
     def found(self) -> bool:
         """Whether the call was captured."""
         return self._model is not None
-
-    def restore(self) -> None:
-        """Restore Keras' own `fit`."""
-        self._tf.keras.Model.fit = self._fit
 
     def parts(self, place: str) -> tuple[dict[str, Any], Any]:
         """Return what a workload would define, by name, and its parameters.
@@ -159,7 +159,6 @@ class _Capture:
             raise ProgramFailed(self.name, code, self.program.err.latest())
         if self.steps is None or not self.found:
             raise NotApplicable(f"{self.name} did not reach {self.target.place} this time")
-        self.steps.restore()
         self.channel.send(PhaseEnded(phase="build", seconds=time.perf_counter() - began - self.imports.seconds))
         settings.report(self._tf, self.spec, self.channel.send)
         return self._rig(*self.steps.parts(self.target.place))
@@ -187,6 +186,7 @@ class _Capture:
             if strategy is not None:
                 train_as_one(tf, strategy.num_replicas_in_sync)
             self.steps = FunctionCalls(tf, seen, self.target, Captured, strategy)
+        self.scope.enter_context(self.steps.capturing)
 
     def _rig(self, defined: Mapping[str, Any], p: Any) -> Any:
         from bench.worker.rig import Rig, context_of

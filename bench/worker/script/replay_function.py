@@ -12,6 +12,7 @@ import numpy as np
 from bench.errors import NotApplicable
 from bench.model.recognition import StepSource
 from bench.worker.cluster.strategy import distributed
+from bench.worker.patches import patched
 from bench.worker.script.calls import Observation
 from bench.worker.script.functions import name_of
 from bench.worker.script.running import CONCRETE, Arguments
@@ -54,6 +55,9 @@ class FunctionCalls:
         target: the loop whose calls are captured.
         stop: the exception that unwinds the script once there are enough calls.
         strategy: the strategy of `tf.distribute` that the calls run under. None if there is none.
+
+    Attributes:
+        capturing: the context in which the calls are captured.
     """
 
     def __init__(
@@ -64,8 +68,8 @@ class FunctionCalls:
         self._replicas: dict[Any, Any] = {}
         self._calls: list[Arguments] = []
         self._function: Any = None
-        self._kind = type(tf.function(lambda: None))
-        self._original = original = self._kind.__call__
+        kind = type(tf.function(lambda: None))
+        original = kind.__call__
 
         @functools.wraps(original)
         def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -85,16 +89,12 @@ class FunctionCalls:
                     raise stop
             return returned
 
-        self._kind.__call__ = call
+        self.capturing = patched(kind, __call__=call)
 
     @property
     def found(self) -> bool:
         """Whether a call was captured."""
         return bool(self._calls)
-
-    def restore(self) -> None:
-        """Restore the call of a `tf.function`."""
-        self._kind.__call__ = self._original
 
     def parts(self, place: str) -> tuple[dict[str, Any], Any]:
         """Return what a workload would define, by name, and its parameters.

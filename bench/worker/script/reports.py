@@ -130,7 +130,7 @@ def report_trial(worker: ScriptWorker, finish: Finish | None, ended: bool) -> No
 
 def _diagnose_own_loop(worker: ScriptWorker, finish: Finish) -> None:
     """Run the diagnosis of a loop other than `fit`."""
-    from bench.worker.diagnose import inspection, program
+    from bench.worker.diagnose import graph_facts, program
     from bench.worker.diagnose.diagnosis import optional
 
     assert worker.timed_loop is not None
@@ -146,7 +146,7 @@ def _diagnose_own_loop(worker: ScriptWorker, finish: Finish) -> None:
         program.read_retraced(worker.rig.facts, worker.tracing.by_function, worker.tracing.reasons)
         if worker.rig.facts.retraced and worker.watch is not None and worker.watch.traced_calls is not None:
             worker.rig.facts.retracing_share = worker.watch.traced_calls.share()
-        inspection.read_graphs(worker.rig.facts, worker.tracing.graphs, worker.sources)
+        graph_facts.read_graphs(worker.rig.facts, worker.tracing.graphs, worker.sources)
         optional("pipeline", worker.rig, lambda: program.read_pipeline(worker.rig, worker.hook, finish.time_stages))
     if worker.placement is not None:
         with contextlib.suppress(Exception):
