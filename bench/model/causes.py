@@ -14,9 +14,6 @@ BETWEEN_EPOCHS = "time between epochs"
 BETWEEN_STEPS = "work between some steps"
 """Work in a script's own loop that most steps go without."""
 
-SINGLE_BATCHES = "fit for single batches"
-"""Each step is a call of `fit` of its own."""
-
 LONG_STEPS = "rare long steps"
 """Steps of a script's own loop that are rare and take much longer than the others."""
 
@@ -30,7 +27,7 @@ OUTSIDE = (BEFORE_STEPS, AFTER_STEPS)
 """Causes whose share is one of the whole program."""
 
 OF_ALL_TIME = (
-    BETWEEN_EPOCHS, BETWEEN_STEPS, SINGLE_BATCHES, LONG_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS, *OUTSIDE
+    BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS, FILLING, PARTIAL_BATCH, FIRST_STEPS, *OUTSIDE
 )  # fmt: skip
 """Causes whose share is one of an epoch, of the training or of the whole program, not of the step."""
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, OUTSIDE, SINGLE_BATCHES
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, OUTSIDE
 from bench.model.comparison import Verdict
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
@@ -255,7 +255,7 @@ class Explanation(Record):
     @property
     def between_steps(self) -> float | None:
         """Share of the time of a script's own loop that passes between its steps. None if it is small or unknown."""
-        return self._share_of(BETWEEN_STEPS) or self._share_of(SINGLE_BATCHES)
+        return self._share_of(BETWEEN_STEPS)
 
     def _share_of(self, cause: str) -> float | None:
         return next((finding.share for finding in self.findings if finding.cause == cause), None)

@@ -262,10 +262,6 @@ class Retraced(Record):
     reason: TraceReason | None = Field(None, description="why it is usually traced again; null for a call")
 
 
-FEWEST_CALLS = 5
-"""Fewest calls of `fit` that show that each step is such a call."""
-
-
 class Facts(Record):
     """Everything that a worker reads from its run besides times."""
 
@@ -350,8 +346,3 @@ class Facts(Record):
         """Return these facts. A fact that was not read here is taken from `other`."""
         known = {name: value for name, value in self if value is not None}
         return other.model_copy(update=known)
-
-    @property
-    def calls_fit_for_each_step(self) -> bool:
-        """Whether each step is a call of `fit` of its own."""
-        return self.fit is not None and self.total_steps == 1 and (self.steps_issued or 0) >= FEWEST_CALLS

@@ -13,22 +13,24 @@ from pydantic import Field
 from bench.model.record import Record
 
 StepKind = Literal[
-    "fit", "train-on-batch", "updates", "session-training", "gradients", "predict", "evaluate", "function", "model",
-    "session",
+    "fit", "single-fit", "train-on-batch", "updates", "session-training", "gradients", "predict", "evaluate",
+    "function", "model", "session",
 ]  # fmt: skip
 """What a step is.
 
-fit: a call of the train function of Keras' `fit`. train-on-batch: a call of `train_on_batch`. updates: the work
-between two updates by the same optimizer. session-training: a `Session.run` that updates variables. gradients: the work
-between two eager tapes that compute gradients, if nothing else trains. The others train nothing: a batch of `predict`
-or `evaluate`, an outermost call of a `tf.function` or of a Keras model, and any other `Session.run`.
+fit: a call of the train function of Keras' `fit`. single-fit: a call of `fit`, if each call has one step.
+train-on-batch: a call of `train_on_batch`. updates: the work between two updates by the same optimizer.
+session-training: a `Session.run` that updates variables. gradients: the work between two eager tapes that compute
+gradients, if nothing else trains. The others train nothing: a batch of `predict` or `evaluate`, an outermost call of a
+`tf.function` or of a Keras model, and any other `Session.run`.
 """
 
-TRAINING: tuple[StepKind, ...] = get_args(StepKind)[:5]
+TRAINING: tuple[StepKind, ...] = get_args(StepKind)[:6]
 """The kinds that train."""
 
 WORDS: dict[StepKind, tuple[str, str]] = {
     "fit": ("calls of fit", "step of Keras' fit"),
+    "single-fit": ("calls of fit with one step each", "call of Keras' fit with one step"),
     "train-on-batch": ("calls of train_on_batch", "call of train_on_batch"),
     "updates": ("optimizer updates", "work between two updates of the optimizer"),
     "session-training": ("calls of Session.run that train", "call of Session.run that trains"),

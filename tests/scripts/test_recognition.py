@@ -54,6 +54,7 @@ EXPECTED = {
     "fit_two_inputs": Expected("fit", ".fit(", 90),
     "fit_several": Expected("fit", "epochs=5", 50, (10,)),
     "fit_in_a_loop": Expected("fit", ".fit(", 60),
+    "fit_single_batches": Expected("single-fit", "# each step", 40, (1,)),
     "fit_steps_per_execution": Expected("fit", ".fit(", 100),
     "fit_steps_per_epoch": Expected("fit", ".fit(", 40 if KERAS_2 else 48),  # Keras 3 runs each call in full
     "fit_mirrored": Expected("fit", ".fit(", 30),
@@ -117,6 +118,7 @@ EXPECTED = {
 EAGER, READ, RETRACING, DOUBLE = "eager execution", "per-step synchronization", "retracing", "float64"
 CAUSES: dict[str, set[str]] = {
     "fit_in_a_loop": {RETRACING},
+    "fit_single_batches": {NEW_DATASET},
     "fit_mirrored": {RETRACING},
     "train_on_batch_rest": {DOUBLE},
     "train_on_batch_gan": {DOUBLE, READ},

@@ -86,6 +86,17 @@ def test_shares_count_the_lines_that_are_too_many_to_name() -> None:
     assert "source line 1)" in finding.sentence
 
 
+@pytest.mark.parametrize(("freeing", "called"), [(0.3, {"predict": 1.0}), (0.7, {"predict": 1 / 1.7, "": 0.7 / 1.7})])
+def test_freeing_what_a_call_of_keras_leaves_belongs_to_the_call(freeing: float, called: dict[str, float]) -> None:
+    samples: list[tuple[Place, float]] = [
+        (Place(LINE_2, "predict", "keras"), 1.0),
+        (Place(LINE_2, "", "python"), freeing),
+    ]
+    sampled = summary(samples, steps=10, elapsed=2.0)
+    assert sampled is not None
+    assert {part.called: part.share for part in sampled.parts} == pytest.approx(called)
+
+
 def test_a_call_that_takes_little_of_the_step_is_no_finding() -> None:
     assert CAUSE not in found(own_time((7, "predict", "keras", 0.03), (8, "", "graph", 0.9)))
 
@@ -230,25 +241,6 @@ def test_functions_that_run_eagerly_are_told_from_a_model_that_does() -> None:
     assert finding.fix.startswith("Remove tf.config.run_functions_eagerly(True).")
     assert finding.what_ifs == []
     assert found(Facts(functions_eager=False, run_eagerly=True))["eager execution"].what_ifs == ["graph"]
-
-
-def test_a_script_that_calls_fit_for_each_step_is_told_to_train_on_batches() -> None:
-    def of(total_steps: int) -> dict[str, Finding]:
-        facts = fit_facts(0.0)
-        facts.epoch, facts.total_steps, facts.steps_issued = Epoch(batches=1, remainder=0), total_steps, 60
-        facts.retraced = [
-            Retraced(function=name, file="/a/mine.py", line=line, is_call=True, of_pipeline=True, count=300)
-            for name, line in (("fit", 9), ("predict", 7))
-        ]
-        return found(facts, phases={"epoch_end": 0.02, "epoch_start": 0.17})
-
-    single = of(1)
-    finding = single["fit for single batches"]
-    assert finding.share == pytest.approx(0.95)
-    assert "Each call of fit and predict (mine.py lines 7, 9) builds a new dataset." in finding.sentence
-    assert "train_on_batch" in finding.fix
-    assert not {"time between epochs", "retracing"} & single.keys()
-    assert "time between epochs" in of(300)
 
 
 def test_the_end_of_an_epoch_names_what_takes_longest() -> None:

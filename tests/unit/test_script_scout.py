@@ -54,6 +54,33 @@ def test_functions_of_one_name_are_told_apart_by_what_they_change(functions: int
     assert len(scout.sources) == loops
 
 
+def fits(*lengths: int) -> Scout:
+    """Return a scout that has seen a call of `fit` for each of these numbers of steps."""
+    scout = Scout(1e9, None, lambda event: None, lambda: None)
+    for length in lengths:
+        scout.fit(FIT, SimpleNamespace(epochs=None))  # type: ignore[arg-type]
+        for _ in range(length):
+            scout.step(FIT, 1, None, None)
+        scout.step(ScriptCall("single-fit", "fit", "a.py", 7, "0"), 1, None, None)
+    return scout
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kind", "steps"),
+    [
+        ([1] * 20, "single-fit", 20),
+        ([1] * 2, "fit", 2),
+        ([8] * 5, "fit", 40),
+        ([1] * 20 + [2], "fit", 22),
+    ],
+)
+def test_calls_of_fit_are_steps_if_each_has_one_step(lengths: list[int], kind: StepKind, steps: int) -> None:
+    scout = fits(*lengths)
+    (loop,) = scout.sources
+    assert (loop.kind, loop.steps) == (kind, steps)
+    assert scout.steps_run == sum(lengths)
+
+
 GRADIENT = ScriptCall("gradients", "gradient", "a.py", 3, "0")
 OTHER_GRADIENT = ScriptCall("gradients", "gradient", "a.py", 9, "1")
 UPDATE = ScriptCall("updates", "SGD", "a.py", 4)

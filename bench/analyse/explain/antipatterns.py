@@ -126,7 +126,7 @@ def _is_training(traced: Retraced, samples: Sequence[ProcessSample]) -> bool:
 def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if a function, or a call, makes TensorFlow trace again and again in one run of the program."""
     found = retraced(samples)
-    if found is None or merged_facts(samples).calls_fit_for_each_step:  # the time between the steps says so
+    if found is None:
         return
     often, steps, runs = found
     evidence = f"traces counted in {count(runs, 'run')} of the program"

@@ -90,7 +90,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         base_findings = [f for f in base_findings if f.cause != TOO_LITTLE_PARALLELISM]
     return [
         *outside_training.outside_training(base, samples),
-        *outside_steps.epoch_ends(base, samples),
+        *outside_steps.epoch_ends(samples),
         *outside_steps.between_steps(base, samples),
         *outside_steps.long_steps(base, samples),
         *_fit(base, samples, parts),

@@ -6,17 +6,15 @@ import statistics
 from collections.abc import Iterator
 
 from bench.analyse.explain import callbacks, pipeline
-from bench.analyse.explain.lines import lines_of_traced, named_lines
+from bench.analyse.explain.lines import named_lines
 from bench.analyse.explain.units import time_text
 from bench.analyse.samples import cold_starts, main_series, mean_step, median_step, merged_facts
 from bench.analyse.training_time import Epochs, with_epochs
-from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS, SINGLE_BATCHES
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, LONG_STEPS
 from bench.model.explanation import Finding
-from bench.model.facts import WHOLE_DATA_CALLS
 from bench.model.result import Result
 from bench.model.sample import ProcessSample
 from bench.model.words import count
-from bench.whatif import on_batch
 
 EPOCH_END_MIN_SHARE = 0.05
 """If this share of an epoch passes between its steps and those of the next epoch, that is a finding."""
@@ -28,7 +26,7 @@ MOSTLY_OWN_WORK = 0.5
 """If callbacks and validation take this share of the time between epochs, they explain it, and `fit` does not."""
 
 
-def epoch_ends(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if much of an epoch passes between its steps and those of the next one."""
     starts = with_epochs(cold_starts(samples))
     timed = [(Epochs.of(s), mean_step(series.blocks)) for s in starts if (series := main_series(s))]
@@ -46,9 +44,6 @@ def epoch_ends(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     between, start = between - first_batch, start - first_batch
     share = between / (between + timed[0][0].length * step)
     if share <= EPOCH_END_MIN_SHARE:
-        return
-    if merged_facts(samples).calls_fit_for_each_step:
-        yield _single_batches(base, samples, between, step, share)
         return
     call = merged_facts(samples).fit
     names = ", ".join(call.callbacks) if call and call.callbacks else "none"
@@ -80,30 +75,6 @@ def epoch_ends(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         evidence=f"phases epoch_end and validation ({time_text(end)}) and epoch_start ({time_text(start)}); "
         f"callbacks: {names}",
         fix=fix,
-        share=share,
-    )
-
-
-def _single_batches(base: Result, samples: list[ProcessSample], between: float, step: float, share: float) -> Finding:
-    """Return the finding that each step is a call of `fit` of its own.
-
-    Args:
-        base: the program as written.
-        samples: of its processes.
-        between: seconds from a step to the next one.
-        step: seconds of a step.
-        share: of the time that passes between the steps.
-    """
-    traced = merged_facts(samples).retraced or []
-    calls = [call for call in traced if call.is_call and call.function in WHOLE_DATA_CALLS]
-    names = " and ".join(sorted({"fit", *(call.function for call in calls)}))
-    return Finding(
-        cause=SINGLE_BATCHES,
-        sentence=f"Each step is a call of fit of its own. {time_text(between)} pass until the next step, as long as "
-        f"{count(round(between / step), 'step')}. That is {share:.0%} of the time. Each call of {names}"
-        f"{lines_of_traced(base, calls)} builds a new dataset.",
-        evidence="one step in each call of fit; phases epoch_end and epoch_start",
-        fix=on_batch.ADVICE,
         share=share,
     )
 

@@ -39,11 +39,11 @@ def wall_time(base: Result) -> list[WallTimePart]:
         base: the program as written, with its projection.
 
     Returns:
-        Empty if the time of the training is not projected, or is only that of one step.
+        Empty if the time of the training is not projected.
     """
     samples = [sample for sample in with_epochs(cold_starts(usable_samples(base))) if main_series(sample)]
-    if base.projection is None or not samples or merged_facts(samples).calls_fit_for_each_step:
-        return []  # the projection is that of one call
+    if base.projection is None or not samples:
+        return []
     facts = merged_facts(samples)
     columns = [_seconds(sample, base.projection.steps, facts) for sample in samples]
     seconds = {name: statistics.fmean(column[name] for column in columns) for name in columns[0]}

@@ -35,6 +35,9 @@ INTERVAL = 0.001
 SWITCHES = 5
 """How often in an interval Python lets another thread run. By default, it does so every five milliseconds."""
 
+FREEING = 0.5
+"""Longest time to free what a call of Keras leaves, as a share of the call's own time."""
+
 MAX_PARTS = 20
 """Maximum number of lines in the fact. All others of a kind are one part."""
 
@@ -113,6 +116,7 @@ def summary(samples: Iterable[tuple[Place, float]], steps: int, elapsed: float) 
     seconds: dict[Place, float] = {}
     for place, part in samples:
         seconds[place] = seconds.get(place, 0.0) + part
+    _add_freeing(seconds)
     total = sum(seconds.values())
     if steps < FEWEST_STEPS or not total:
         return None
@@ -131,6 +135,20 @@ def summary(samples: Iterable[tuple[Place, float]], steps: int, elapsed: float) 
             for place, part in [*largest[:MAX_PARTS], *others.items()]
         ],
     )
+
+
+def _add_freeing(seconds: dict[Place, float]) -> None:
+    """Add to calls of Keras the samples of their lines that call nothing.
+
+    Such a call leaves a pipeline and its graphs. They are freed when it has returned. If these samples take longer than
+    that can, the line does other work.
+    """
+    bare = [place for place in seconds if place.kind == "python" and not place.called]
+    for place in bare:
+        calls = [other for other in seconds if other.source == place.source and other.kind == "keras"]
+        largest = max(calls, key=lambda call: seconds[call], default=None)
+        if largest is not None and seconds[place] <= FREEING * seconds[largest]:
+            seconds[largest] += seconds.pop(place)
 
 
 class StackSampler:

@@ -1,4 +1,4 @@
-"""Observes Keras: the calls of `fit` through the hook, and its methods for one batch."""
+"""Observes Keras: its calls of `fit` and of its methods for one batch. The hook observes the steps in `fit`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from bench.model.recognition import StepKind, StepSource
+from bench.model.recognition import TRAINING, StepKind, StepSource
 from bench.worker.script.calls import Observation
 from bench.worker.script.numbering import Numbering
 
-ON_BATCH: dict[str, StepKind] = {
+METHODS: dict[str, StepKind] = {
+    "fit": "single-fit",
     "train_on_batch": "train-on-batch",
     "test_on_batch": "evaluate",
     "predict_on_batch": "predict",
 }
-"""Methods for one batch, and the kind of step that a call of each is."""
+"""Methods of a model, and the kind of step that a call of each is. A call of `fit` is one only if it has one step."""
 
 
 OTHER_KERAS = (
@@ -47,34 +48,35 @@ def other_keras(tf: Any, chosen: StepSource) -> str:
 
 
 def observe(seen: Observation) -> None:
-    """Count each outermost call of a method for one batch as a step. What Keras calls within `fit` does not count.
+    """Report each outermost call of these methods as a step. What Keras calls within `fit` does not count.
 
     Install it after the hook into `fit`, so that it is the outermost wrapper.
     """
     model = seen.tf.keras.Model
-    for name in ("fit", *ON_BATCH):
+    for name in METHODS:
         setattr(model, name, _nested(seen, getattr(model, name), name, Numbering()))
 
 
 def _nested(seen: Observation, original: Callable[..., Any], name: str, numbering: Numbering) -> Callable[..., Any]:
-    kind = ON_BATCH.get(name)
+    kind = METHODS[name]
 
     @functools.wraps(original)
     def devbench_call(model: Any, *args: Any, **kwargs: Any) -> Any:
         outermost = not seen.running.depth
-        if outermost and kind is not None:
+        if outermost:
             seen.sink.starting(kind)
         seen.running.depth += 1
         try:
             returned = original(model, *args, **kwargs)
         finally:
             seen.running.depth -= 1
-        if outermost and kind is not None:
+        if outermost:
             number = numbering.known(model)
             if number is None:
                 number = numbering.add(model, seen.call(kind, name))
-            trained = model if kind == "train-on-batch" else None
-            seen.sink.step(seen.call(kind, name, number), 1, returned, trained)
+            trained = model if kind in TRAINING else None
+            value = getattr(returned, "history", returned)  # what `fit` returns has the losses there
+            seen.sink.step(seen.call(kind, name, number), 1, value, trained)
         return returned
 
     return devbench_call

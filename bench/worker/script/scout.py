@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bench.model.facts import Facts
@@ -41,6 +41,9 @@ LONGER_TIMES = 2.0
 
 FEWEST_CALLS = LOSSES + 2
 """Fewest calls that can be timed."""
+
+FEWEST_FITS = 3
+"""Fewest calls of `fit` with one step each that make a loop. A script may also try its model on one batch."""
 
 FEW = 3
 """Gradients after which a loop without an optimizer counts as a training."""
@@ -83,6 +86,8 @@ class Scout:
         self._called: dict[str, str] = {}  # what the line of each token calls
         self._fits: dict[str, ScriptCall] = {}
         self._fit_plans: dict[str, list[Any]] = {}
+        self._before_fit = 0  # steps before the latest `fit`
+        self._long_fits: set[str] = set()  # tokens of lines whose calls of `fit` have several steps, or none
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
         self._latest = self._longest_gap = 0.0
@@ -100,7 +105,7 @@ class Scout:
     def only_fits(self) -> bool:
         """Whether `fit` is the only training so far."""
         kinds = {source.kind for source in [*self._sources.values()] if source.trains}
-        return kinds - {"gradients"} == {"fit"}
+        return kinds - {"gradients", "single-fit"} == {"fit"}
 
     @property
     def is_missing(self) -> bool:
@@ -140,9 +145,23 @@ class Scout:
             for token in tokens:
                 if token != last:
                     del sources[token]
+        for token in self._other_fits(sources):
+            del sources[token]
         trains = any(source.trains for source in sources.values())
         kept = [source for source in sources.values() if source.trains or not trains]
         return [source.model_copy(update={"number": number}) for number, source in enumerate(kept, 1)]
+
+    def _other_fits(self, sources: Mapping[str, StepSource]) -> list[str]:
+        """Return the tokens of fits that are no loops: the calls of `fit`, or else the steps in it, if each has one."""
+        others = []
+        for token, single in sources.items():
+            if single.kind != "single-fit":
+                continue
+            line = (single.file, single.line)
+            fits = [key for key, other in sources.items() if other.kind == "fit" and (other.file, other.line) == line]
+            is_loop = single.calls >= FEWEST_FITS and token not in self._long_fits
+            others += fits if is_loop else [token]
+        return others
 
     @property
     def fits_without_step(self) -> list[tuple[ScriptCall, int]]:
@@ -165,6 +184,9 @@ class Scout:
         if self.finished:
             self._on_caught()
         token = call.token
+        if call.kind == "single-fit" and self.steps_run != self._before_fit + 1:
+            self._long_fits.add(token)
+            return
         source = self._sources.get(token)
         if source is None:
             source = self._sources[token] = StepSource(
@@ -176,12 +198,12 @@ class Scout:
         self._used_gradient.discard(token)
         if self.outside is not None and steps:
             self.outside.step(token)
-        self.steps_run += steps
+        self.steps_run += steps if call.kind != "single-fit" else 0  # the step in `fit` was counted
         source.steps += steps
         source.calls += bool(steps)
         if source.steps_per_call != steps:
             source.steps_per_call = None
-        if source.kind in ("updates", "train-on-batch", "gradients") and steps:
+        if source.kind in ("updates", "single-fit", "train-on-batch", "gradients") and steps:
             runs = self._gradients if source.kind == "gradients" else self._updates
             before = runs.pop()[1] if runs and runs[-1][0] == token else 0
             runs.append((token, before + steps))
@@ -203,6 +225,7 @@ class Scout:
         if self.outside is not None:
             self.outside.starting()
         hook.epochs = FitEpochs()
+        self._before_fit = self.steps_run
         self._fits[call.token] = call
         self._fit_plans.setdefault(call.token, []).append(hook.epochs)
         return FitObserver(self, call)

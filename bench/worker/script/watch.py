@@ -24,6 +24,7 @@ MOST_MODELS = 20
 STARTS: dict[StepKind, tuple[str, ...]] = {
     "fit": (),
     "updates": ("tape", "function"),
+    "single-fit": ("single-fit",),
     "train-on-batch": ("train-on-batch",),
     "session-training": ("session",),
     "gradients": ("tape",),
@@ -90,7 +91,7 @@ class Watch:
         """Start the clock of the first step, and start it again if a later call may be the start.
 
         A step that ends with an update starts with its first tape or, without one, with the function that updates. A
-        step with several calls of `train_on_batch` starts with the first of them.
+        step with several calls of `fit` or `train_on_batch` starts with the first of them.
         """
         if not self.awaits_start or what not in STARTS[self._target.kind]:
             return
@@ -99,7 +100,7 @@ class Watch:
         elif self._starts_in_main:  # a thread that uses the model meanwhile
             return
         if not self._is_open:
-            self._is_open = what in ("tape", "train-on-batch")
+            self._is_open = what in ("tape", "single-fit", "train-on-batch")
             self._timed_loop.end_set_up()
             self._timed_loop.begin()
 
