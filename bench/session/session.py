@@ -274,7 +274,8 @@ class Session:
         return len(self._working() or self.results) > 1
 
     def _accuracy(self, results: list[Result]) -> stopping.Accuracy | None:
-        return stopping.accuracy(results, self._target, self.design.pairs, self.design.confidence)
+        design = self.design
+        return stopping.accuracy(results, self._target, design.pairs, design.confidence, design.over_epochs)
 
     def _limits(self) -> RunSettings:
         """Return the settings with the current time limit."""
@@ -326,6 +327,7 @@ class Session:
             error=accuracy.error if accuracy else None,
             target=self._target,
             settled=accuracy is not None and (accuracy.settled or accuracy.decided),
+            by_epochs=accuracy is not None and accuracy.by_epochs,
             error_of="ratio" if self._is_compared else "step",
             seconds=self._trials_seconds or self._progress.elapsed,
         )
