@@ -8,6 +8,9 @@ later ones at once, as in a session. A group says little by itself, so a pool ne
 Then it takes one, two or three trials of each group as a run and prints how often the interval predicts the mean of the
 other trials: with and without the prior, and with a prior that expects a third of the noise. Without a pool, it
 collects a small one first.
+
+`python -m benchmarks.prior epochs FOLDER` reads the results of runs in a folder. It prints how much the time between
+epochs, counted in steps, varies between the processes of a result (`BETWEEN_EPOCHS` in `bench.analyse.prior`).
 """
 
 from __future__ import annotations
@@ -27,9 +30,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.analyse import prior, stats
+from bench.analyse.epoch_ratio import steps_between_epochs
 from bench.analyse.prior import Prior
 from bench.analyse.samples import typical_ratio
 from bench.model.sample import Block
+from bench.store import files
 from benchmarks.interleaved import spec_of, warm_worker, warm_workers
 
 ROUNDS = 20
@@ -169,9 +174,24 @@ def predict(pool: Sequence[Pair], count: int) -> None:
         print(f"{count} trials, {total} runs: the 95% interval predicts the other trials: {shares}")
 
 
+def epochs(folder: Path) -> None:
+    """Print the standard deviation of what passes between epochs, over all results with several processes."""
+    squares, freedom = 0.0, 0
+    for result in files.results(folder):
+        logs = [math.log(steps) for steps in steps_between_epochs(result).values() if steps > 0]
+        if len(logs) > 1:
+            squares, freedom = squares + (len(logs) - 1) * stats.variance(logs), freedom + len(logs) - 1
+            print(f"{result.spec.label}: {len(logs)} processes, {math.sqrt(stats.variance(logs)):.1%}")
+    if freedom:
+        print(f"all: {math.sqrt(squares / freedom):.1%}, {freedom} degrees of freedom")
+
+
 def main() -> None:
     """Collect a group, or fit the prior to pools."""
     words = sys.argv[1:]
+    if words[:1] == ["epochs"]:
+        epochs(Path(words[1]))
+        return
     if words[:1] == ["collect"]:
         pool, count, workload, case, loops = [word for word in words[1:] if word != "--busy"]
         collect(Path(pool), int(count), workload, case, loops.split(","), "--busy" in words)

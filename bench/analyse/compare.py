@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from bench.analyse import stats
 from bench.analyse.break_even import break_even
 from bench.analyse.comparable import axis, differences
+from bench.analyse.epoch_ratio import epoch_ratio
 from bench.analyse.samples import (
     StepEstimator,
     mean_ratio,
@@ -46,6 +47,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
         prior_freedom = contrast.prior_freedom if contrast is not None else 0.0
         needed = units_for_verdict(ratio, threshold, prior_freedom, None if paired else _freedom(base, other))
     by_mean = _scale(_ratio(base, other, paired_contrast(base, other, mean_ratio), mean_step), factor)
+    by_epochs = _scale(epoch_ratio(base, other), factor)
     labels = _labels(base, other, diffs)
     return Comparison(
         base=_side(base, labels[0]),
@@ -57,6 +59,8 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
         verdict=word,
         mean_ratio=by_mean,
         mean_verdict="not enough data" if failed else verdict(by_mean, threshold),
+        epoch_ratio=by_epochs,
+        epoch_verdict="not enough data" if failed else verdict(by_epochs, threshold),
         threshold=threshold,
         needed_units=needed,
         phases=_phases(base, other, paired),

@@ -28,6 +28,12 @@ SCALE = 2.0
 QUIET = 0.01
 """Standard deviation of the logarithm of a trial's ratio on a quiet machine (`benchmarks/verdicts.py`)."""
 
+BETWEEN_EPOCHS = 0.2
+"""Standard deviation, between processes, of the logarithm of what passes between epochs, counted in steps.
+
+Real processes vary half as much (`benchmarks/prior.py`). Few were measured, and a process times few ends of epochs.
+"""
+
 FEWEST_ROUNDS = 5
 """Fewest rounds of a trial from which a prior is computed."""
 
@@ -65,13 +71,41 @@ def of_ratio(base: Processes, other: Processes) -> Prior | None:
         None if a trial was not interleaved, or has too few rounds. What the machine does between processes that run one
         after another is not known beforehand.
     """
-    spreads = []
+    logs = _logs_of_ratios(base, other)
+    return Prior(SCALE * statistics.fmean(map(_of_median, logs)) + QUIET**2) if logs else None
+
+
+def of_epochs(base: Processes, other: Processes, shares: Sequence[tuple[float, float]]) -> Prior | None:
+    """Return the prior of the logarithm of a trial's ratio over whole epochs (`bench.analyse.epoch_ratio`).
+
+    In addition to `BETWEEN_EPOCHS`, the time between epochs varies as much as a single block: few ends are averaged. A
+    ratio of blocks has twice the variance of a block, and the median of n normal values π/2n times that of a value. By
+    the delta method, the time between epochs counts by its share of the time.
+
+    Args:
+        base: The baseline.
+        other: The other.
+        shares: For each trial and side, the share of the time that passes between epochs.
+
+    Returns:
+        None where `of_ratio` returns none.
+    """
+    logs, steps = _logs_of_ratios(base, other), of_ratio(base, other)
+    if not logs or steps is None:
+        return None
+    of_block = statistics.fmean(len(each) * _of_median(each) for each in logs) / math.pi
+    return Prior(steps.variance + (BETWEEN_EPOCHS**2 + of_block) * statistics.fmean(a**2 + b**2 for a, b in shares))
+
+
+def _logs_of_ratios(base: Processes, other: Processes) -> list[list[float]] | None:
+    """Return the logarithm of the ratio in each round, by trial. None if a trial has no or too few rounds."""
+    logs = []
     for blocks in zip(base, other, strict=True):
         turns = rounds(*blocks)
         if turns is None or len(turns) < FEWEST_ROUNDS:
             return None
-        spreads.append(_of_median([math.log(b.step_seconds / a.step_seconds) for a, b in turns]))
-    return Prior(SCALE * statistics.fmean(spreads) + QUIET**2)
+        logs.append([math.log(b.step_seconds / a.step_seconds) for a, b in turns])
+    return logs
 
 
 def of_share(whole: Processes, upper: Processes | None, lower: Processes | None) -> Prior | None:

@@ -129,13 +129,18 @@ def paired_contrast(first: Result, other: Result, ratio: RatioEstimator = typica
     trials = sorted(a.keys() & b.keys())
     if not trials:
         return None
-    firsts = [{s.trial for s in usable_samples(result) if s.start_position == 0} for result in (first, other)]
     sides = [[blocks[trial] for trial in trials] for blocks in (a, b)]
     return Contrast.adjusted(
         [ratio(a[trial], b[trial]) for trial in trials],
-        [(trial in firsts[1]) - (trial in firsts[0]) for trial in trials],
+        start_order(first, other, trials),
         prior.of_ratio(*sides) if ratio is typical_ratio else None,
     )
+
+
+def start_order(first: Result, other: Result, trials: Sequence[int]) -> list[int]:
+    """Return for each trial: 1 if the other's process was started first, -1 if the first's was, 0 if neither was."""
+    firsts = [{s.trial for s in usable_samples(result) if s.start_position == 0} for result in (first, other)]
+    return [(trial in firsts[1]) - (trial in firsts[0]) for trial in trials]
 
 
 def cold_starts(samples: Sequence[ProcessSample]) -> list[ProcessSample]:

@@ -99,6 +99,14 @@ class Comparison(Record):
     verdict: Verdict = Field(description="what the interval of the ratio says against the threshold")
     mean_ratio: Interval | None = Field(None, description="the same for the mean step, which includes rare slow steps")
     mean_verdict: Verdict = Field(description="what the interval of the mean ratio says against the threshold")
+    epoch_ratio: Interval | None = Field(
+        None,
+        description="the same over whole epochs of fit, with what passes between them, such as validations and "
+        "callbacks; null if the loops differ or a side did not time the ends of its epochs",
+    )
+    epoch_verdict: Verdict = Field(
+        "not enough data", description="what the interval of the ratio over whole epochs says against the threshold"
+    )
     threshold: float = Field(description="smallest relative difference that matters")
     needed_units: int | None = Field(
         None, description="trials, or processes on each side, that would settle an undecided verdict"

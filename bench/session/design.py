@@ -59,6 +59,8 @@ class Design:
             none.
         inspect: Whether the first trial looks into the program and times the stages of its input pipeline.
         full: Whether `--full` applies.
+        over_epochs: Whether a comparison also ends once one side is clearly faster over whole epochs, even if it is not
+            known yet whether the steps differ.
         drop_decided: Whether the session stops measuring a result once its comparison with the first one is decided, so
             that trials are left for the others.
         after_trial: Called with the results after each trial.
@@ -85,6 +87,7 @@ class Design:
     follow_projection: bool = False
     inspect: bool = False
     full: bool = True
+    over_epochs: bool = False
     drop_decided: bool = False
     after_trial: Callable[[Sequence[Result]], None] | None = None
     enough: Callable[[Sequence[Result]], bool] | None = None

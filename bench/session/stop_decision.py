@@ -50,7 +50,8 @@ class StopDecision:
 
     def accuracy(self, results: Sequence[Result]) -> stopping.Accuracy | None:
         """Return the accuracy of some results after the trials so far. None if it is not known."""
-        return stopping.accuracy(results, self._target, self._design.pairs, self._design.confidence)
+        design = self._design
+        return stopping.accuracy(results, self._target, design.pairs, design.confidence, design.over_epochs)
 
     def time_limit(self) -> float:
         """Return the time limit of the session in seconds."""
@@ -122,6 +123,7 @@ class StopDecision:
             error=accuracy.error if accuracy else None,
             target=self._target,
             settled=accuracy is not None and (accuracy.settled or accuracy.decided),
+            by_epochs=accuracy is not None and accuracy.by_epochs,
             error_of="ratio" if self._is_compared else "step",
             seconds=seconds,
         )

@@ -4,14 +4,21 @@ A single spec stops when its typical step is known to `--target-error`. A compar
 is settled. The session looks at the intervals after each trial. If it stopped at the first one that decides, it would
 be wrong more often than the level of that interval says. So a look requires a higher level (`LOOK`) than the published
 intervals have, and before the pilot ends a still higher one (`CLEAR`).
+
+Two trainings whose steps take the same time may differ between their epochs. If it is clear that one is faster over
+whole epochs, a run need not show that their steps are the same, which takes several times as many trials. This is a
+second chance to stop at a wrong verdict, so it requires the level `CLEAR` at every look.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.analyse import stats
+from bench.analyse.compare import unit_of
+from bench.analyse.epoch_ratio import epoch_contrast
 from bench.analyse.explain.gains import gain_of
 from bench.analyse.samples import process_totals
 from bench.analyse.verdict import units_for_verdict, verdict
@@ -40,7 +47,8 @@ LOOK = 0.99
 """Confidence of the interval that must decide before a comparison stops."""
 
 CLEAR = 0.999
-"""Confidence at which a comparison may stop before the pilot ends, for example if one side is twice as fast."""
+"""Confidence at which a comparison may stop before the pilot ends, for example if one side is twice as fast, and at
+which the ratio over whole epochs may settle it."""
 
 CLEAR_TRIALS = 2
 """Minimum number of trials of a clear comparison, if they fit into `CLEAR_SECONDS`. If not, one is enough."""
@@ -59,6 +67,7 @@ class Accuracy:
         settled: Whether the target is reached, so that the session may stop.
         decided: Whether the published intervals decide. Their level is lower, because they are looked at once.
         clear: Whether a comparison is so clear that it may stop before the pilot ends.
+        by_epochs: Whether a verdict is settled only over whole epochs. That of the steps is undecided.
     """
 
     error: float
@@ -66,10 +75,15 @@ class Accuracy:
     settled: bool
     decided: bool = False
     clear: bool = False
+    by_epochs: bool = False
 
 
 def accuracy(
-    results: Sequence[Result], target: float, pairs: Pairs, confidence: float = stats.CONFIDENCE
+    results: Sequence[Result],
+    target: float,
+    pairs: Pairs,
+    confidence: float = stats.CONFIDENCE,
+    over_epochs: bool = False,
 ) -> Accuracy | None:
     """Return the accuracy after the trials so far. None if it is not known, as that of one process alone.
 
@@ -78,9 +92,12 @@ def accuracy(
         target: Relative error of one spec's step, or the threshold if several are compared.
         pairs: Which results are compared.
         confidence: Level of the intervals that will be published.
+        over_epochs: Whether the ratio over whole epochs may settle a comparison.
     """
     if len(results) > 1:
-        return accuracy_of_contrasts([gain_of(a, b)[1] for a, b in pairs(results)], target, confidence)
+        compared = list(pairs(results))
+        over = [_over_epochs(*pair) if over_epochs else None for pair in compared]
+        return accuracy_of_contrasts([gain_of(*pair)[1] for pair in compared], target, confidence, over)
     columns = [process_totals(result) for result in results]
     if not columns or min(map(len, columns)) < 2:
         return None
@@ -90,8 +107,17 @@ def accuracy(
     return Accuracy(error, trials, settled=reached, decided=reached)
 
 
+def _over_epochs(base: Result, other: Result) -> stats.Contrast | None:
+    """Return the logarithm of the ratio over whole epochs, per unit of the comparison. None if it is not known."""
+    contrast = epoch_contrast(base, other)
+    return replace(contrast, mean=contrast.mean + math.log(unit_of(base, other)[1])) if contrast else None
+
+
 def accuracy_of_contrasts(
-    contrasts: Sequence[stats.Contrast | None], threshold: float, confidence: float = stats.CONFIDENCE
+    contrasts: Sequence[stats.Contrast | None],
+    threshold: float,
+    confidence: float = stats.CONFIDENCE,
+    over_epochs: Sequence[stats.Contrast | None] = (),
 ) -> Accuracy | None:
     """Return how accurate comparisons are.
 
@@ -99,14 +125,19 @@ def accuracy_of_contrasts(
         contrasts: Logarithms of ratios. None where there is no step to compare.
         threshold: Smallest relative difference that matters.
         confidence: Level of the intervals that will be published.
+        over_epochs: The same over whole epochs. A comparison is settled if one of these is clear. None where it is not
+            known. Default: none is.
     """
     measured = [contrast for contrast in contrasts if contrast is not None]  # a workload of probes has no step
     if not measured or not all(contrast.is_known for contrast in measured):
         return None
-    looks = [contrast.ratio(max(LOOK, confidence)) for contrast in measured]
+    differ = [_differs(whole, max(CLEAR, confidence), threshold) for whole in over_epochs or [None] * len(contrasts)]
+    by_steps = [c for c, differs in zip(contrasts, differ, strict=True) if c is not None and not differs]
+    by_epochs = [c for c, differs in zip(contrasts, differ, strict=True) if c is not None and differs]
+    looks = [contrast.ratio(max(LOOK, confidence)) for contrast in by_steps]
     undecided = [
         (look, contrast)
-        for look, contrast in zip(looks, measured, strict=True)
+        for look, contrast in zip(looks, by_steps, strict=True)
         if verdict(look, threshold) == "undecided"
     ]
     trials = [units_for_verdict(look, threshold, contrast.prior_freedom) for look, contrast in undecided]
@@ -114,9 +145,14 @@ def accuracy_of_contrasts(
         error=max(contrast.ratio().relative_error or 0.0 for contrast in measured),
         needed=None if None in trials else max((n for n in trials if n), default=min(c.n for c in measured)),
         settled=not undecided,
-        decided=_decide(measured, confidence, threshold),
-        clear=_decide(measured, max(CLEAR, confidence), threshold),
+        decided=_decide(by_steps, confidence, threshold),
+        clear=_decide(by_steps, max(CLEAR, confidence), threshold),
+        by_epochs=not _decide(by_epochs, confidence, threshold),
     )
+
+
+def _differs(contrast: stats.Contrast | None, confidence: float, threshold: float) -> bool:
+    return contrast is not None and verdict(contrast.ratio(confidence), threshold) in ("faster", "slower")
 
 
 def _decide(contrasts: Iterable[stats.Contrast], confidence: float, threshold: float) -> bool:

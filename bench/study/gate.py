@@ -49,7 +49,8 @@ def gate(
         ]
         checkout.require_syntax(files[0], f"the base ({base})")
         checkout.require_syntax(files[1], "the head")
-        results = run(files, raced, record, deadline=deadline).results
+        # The gate judges steps, so it measures until their verdict is settled.
+        results = run(files, raced, record, deadline=deadline, over_epochs=False).results
         sets = [[result for result in results if result.spec.file == str(file.resolve())] for file in files]
         outcome = Outcome.of(pair(sets), settings.threshold)
         slower = {side.other.id for side in outcome.comparisons if side.verdict == "slower" and not side.unfair}

@@ -30,10 +30,12 @@ def run(
     listener: Listener | None = None,
     warn: Callable[[str], None] | None = None,
     deadline: float | None = None,
+    over_epochs: bool = True,
 ) -> Outcome:
     """Measure workloads. The arguments, results and errors are those of `bench.api.run`.
 
     `deadline` is the monotonic seconds by which the last trial should end. None if only the settings limit the time.
+    `over_epochs` is `Design.over_epochs`.
     """
     results: list[Result] = []
 
@@ -47,7 +49,7 @@ def run(
         # A folder that cannot be used is an error before anything is measured.
         folders = [script_folders(group, settings) for group in groups]
         for group, group_folders in zip(groups, folders, strict=True):
-            design = replace(run_design(group), deadline=deadline)
+            design = replace(run_design(group), deadline=deadline, over_epochs=over_epochs)
             session = Session(group, settings, design, record, folders=group_folders)
             results.extend(session.results)
             session.run()

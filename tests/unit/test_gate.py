@@ -182,7 +182,7 @@ def test_each_case_of_a_workload_is_compared_with_the_same_case_of_the_base(
 def not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """End each gate when both commits are checked out."""
 
-    def run(files: object, settings: RunSettings, recorder: object, deadline: float) -> None:
+    def run(files: object, settings: RunSettings, recorder: object, deadline: float, over_epochs: bool) -> None:
         raise UsageError("it is not run")
 
     monkeypatch.setattr("bench.study.gate.run", run)
@@ -285,7 +285,7 @@ def test_the_slower_case_is_explained(repository: GitRepository, monkeypatch: py
 def test_the_time_limit_holds_for_the_whole_gate(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, float] = {}
 
-    def run(files: object, settings: RunSettings, recorder: object, deadline: float) -> None:
+    def run(files: object, settings: RunSettings, recorder: object, deadline: float, over_epochs: bool) -> None:
         given.update(max_time=settings.max_time, seconds=deadline - time.monotonic())
         raise UsageError("it is not run")
 
@@ -294,6 +294,20 @@ def test_the_time_limit_holds_for_the_whole_gate(repository: GitRepository, monk
         assert "it is not run" in refusal("sub/train.py", "--base", "HEAD~1", *options)
         assert given["max_time"] == seconds
         assert seconds - 30 < given["seconds"] < seconds  # the checkouts take a part of it
+
+
+def test_a_gate_measures_until_the_verdict_on_the_steps_because_it_judges_steps(
+    repository: GitRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[bool] = []
+
+    def run(files: object, settings: RunSettings, recorder: object, deadline: float, over_epochs: bool) -> None:
+        given.append(over_epochs)
+        raise UsageError("it is not run")
+
+    monkeypatch.setattr("bench.study.gate.run", run)
+    assert "it is not run" in refusal("sub/train.py", "--base", "HEAD~1")
+    assert given == [False]
 
 
 def test_a_gate_that_explains_the_head_is_one_run_at_the_hub(
@@ -306,7 +320,9 @@ def test_a_gate_that_explains_the_head_is_one_run_at_the_hub(
         reported.append(title)
         yield SimpleNamespace(signum=None, cut_short=None)
 
-    def run(files: object, settings: RunSettings, recorder: Recorder, deadline: float) -> SimpleNamespace:
+    def run(
+        files: object, settings: RunSettings, recorder: Recorder, deadline: float, over_epochs: bool
+    ) -> SimpleNamespace:
         with recorder.reporting("run"):
             spec = SimpleNamespace(file="", backend="cpu", case=None, loop="as-written", env=None)
             return SimpleNamespace(results=[SimpleNamespace(id="head", spec=spec)])

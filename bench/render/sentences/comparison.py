@@ -73,14 +73,14 @@ def units(paired: bool, count: int) -> str:
 
 
 def details(comparison: Comparison, labels: Labels = OWN, brief: bool = False) -> list[str]:
-    """Return the sentences that follow a verdict: on the mean step, the cold start, and the whole training.
+    """Return the sentences that follow a verdict: on the mean step, whole epochs, the start, and the whole training.
 
     Args:
         comparison: the comparison.
         labels: by the result's id.
         brief: leave out the whole training.
     """
-    sentences = [mean_step(comparison, labels), cold_start(comparison, labels)]
+    sentences = [mean_step(comparison, labels), whole_epochs(comparison, labels), cold_start(comparison, labels)]
     if not brief:
         sentences.append(whole_training(comparison, labels))
     return [sentence for sentence in sentences if sentence]
@@ -93,6 +93,19 @@ def mean_step(comparison: Comparison, labels: Labels = OWN) -> str:
         return ""
     _, other = _sides(comparison, labels)
     return f"By the mean step, which includes rare slow steps, {other} is {word}: {numbers.times(ratio)} as long."
+
+
+def whole_epochs(comparison: Comparison, labels: Labels = OWN) -> str:
+    """Say that one side is faster over whole epochs, if the steps have another verdict; otherwise empty."""
+    ratio, word = comparison.epoch_ratio, comparison.epoch_verdict
+    if ratio is None or word not in ("faster", "slower") or word == comparison.verdict:
+        return ""
+    _, other = _sides(comparison, labels)
+    per = f" per {comparison.unit}"
+    start = f"Over whole epochs, including callbacks and validations, {other} is"
+    if word == "faster":
+        return f"{start} {numbers.times(ratio.inverse)} as fast{per}."
+    return f"{start} slower: {numbers.times(ratio)} as long{per}."
 
 
 def cold_start(comparison: Comparison, labels: Labels = OWN) -> str:
@@ -209,7 +222,8 @@ def _against(
     fair = [comparison for comparison in working if not comparison.unfair]
     for comparison in fair:
         if comparison.verdict != "not enough data":
-            yield " ".join(filter(None, (verdict(comparison, labels), mean_step(comparison, labels))))
+            told = [sentence(comparison, labels) for sentence in (verdict, mean_step, whole_epochs)]
+            yield " ".join(filter(None, told))
     yield from _without_verdict([comparison for comparison in fair if comparison.verdict == "not enough data"], labels)
     unfair: dict[str, list[str]] = {}
     for comparison in working:

@@ -1,0 +1,122 @@
+"""Ratios over whole epochs: what they are, when there is none, and the sentences about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from synthetic import MOMENT, result
+
+from bench.analyse.compare import compare
+from bench.analyse.epoch_ratio import epoch_contrast
+from bench.analyse.samples import paired_contrast
+from bench.model.facts import Asides, Epoch, Facts
+from bench.model.result import Result
+from bench.model.sample import Block, ProcessSample, Series
+from bench.render.sentences.comparison import details, summary, verdict, whole_epochs
+
+pytestmark = pytest.mark.once
+
+STEP, LENGTH = 0.010, 10
+NOISE = (1.0, 1.02, 0.98, 1.01, 0.99)
+
+
+def side(
+    ends: Sequence[float], turn: int, group: str = "g", facts: dict[str, Any] | None = None, **spec: Any
+) -> Result:
+    """Return a result whose steps take 10 ms and whose epochs of ten steps end in these seconds, trial by trial.
+
+    Only the starts of the first three trials are measured, and with them the ends of epochs.
+
+    Args:
+        ends: seconds of the end of an epoch, in each trial.
+        turn: position in each round of two processes.
+        group: only results of one group are interleaved.
+        facts: of the processes, besides their epochs.
+        spec: changes to the spec.
+    """
+    samples = []
+    for trial, seconds in enumerate(ends, 1):
+        steps = [STEP * (1.03, 0.99, 1.0, 0.98, 1.01, 1.0)[(n + turn) % 6] for n in range(12)]
+        blocks = [Block(seconds=s, steps=1, cpu_seconds=s, position=2 * n + turn) for n, s in enumerate(steps)]
+        phases = {"first_step": 0.1, "first_epoch_end": 3 * seconds, "epoch_end": seconds} if trial <= 3 else {}
+        read = Facts(epoch=Epoch(batches=LENGTH, remainder=0), **(facts or {}))
+        samples.append(
+            ProcessSample(
+                trial=trial, pid=trial, started=MOMENT, phases=phases, series=[Series(blocks=blocks)], facts=read
+            )
+        )
+    return result(f"{group}{turn}", group=group, samples=samples, **spec)
+
+
+def pair(first: float, other: float, trials: int = 2, **changes: Any) -> tuple[Result, Result]:
+    """Return two results with equal steps. The epochs of one end in `first` seconds, those of the other in `other`."""
+    noise = NOISE[:trials]
+    return (
+        side([first * n for n in noise], 0, params={"validate": False}),
+        side([other * n for n in reversed(noise)], 1, params={"validate": True}, **changes),
+    )
+
+
+def test_a_side_whose_epochs_were_not_timed_gives_no_ratio_over_whole_epochs() -> None:
+    base, other = pair(0.01, 1.0)
+    for sample in base.samples:
+        sample.phases = {"first_step": 0.1}
+    assert compare(base, other).epoch_ratio is None
+    # fit validates, but nothing timed it
+    assert compare(*pair(0.01, 1.0, facts={"validated_epochs": 1.0})).epoch_ratio is None
+    # only one side has seen work between the steps of its own loop
+    asides = Asides(every=10, count=1, seconds=5.0, first_seconds=5.0)
+    assert compare(*pair(0.01, 0.01, facts={"asides": asides})).epoch_ratio is None
+
+
+def test_different_loops_are_not_compared_over_whole_epochs_because_devbenchs_own_run_no_callbacks() -> None:
+    results = pair(0.01, 1.0, loop="fit")
+    assert compare(*results).epoch_ratio is None
+
+
+def test_a_comparison_gives_the_ratio_over_whole_epochs_beside_the_undecided_verdict_on_the_steps() -> None:
+    comparison = compare(*pair(0.01, 1.0))
+    assert comparison.epoch_ratio is not None
+    assert comparison.epoch_ratio.value == pytest.approx(10.0, rel=0.02)
+    assert (comparison.verdict, comparison.epoch_verdict) == ("undecided", "slower")
+    assert verdict(comparison).startswith("undecided: ")
+    sentence = whole_epochs(comparison)
+    assert sentence.startswith("Over whole epochs, including callbacks and validations, ")
+    assert sentence.endswith("as long per step.")
+    assert "is slower: 10 times [7, 14]" in sentence
+    assert sentence in details(comparison)
+    results = {each.id: each for each in pair(0.01, 1.0)}
+    (summarized,) = summary(
+        [comparison], results, {side.id: side.label for side in (comparison.base, comparison.other)}
+    )
+    assert summarized.endswith(sentence)
+    base, other = pair(0.01, 1.0)
+    assert "is 10 times [7, 14] as fast per step." in whole_epochs(compare(other, base))
+    assert whole_epochs(compare(*pair(0.01, 0.01))) == ""
+
+
+def test_results_of_separate_runs_are_compared_over_whole_epochs_by_their_processes() -> None:
+    base, other = pair(0.01, 1.0, 3, group="h")
+    assert epoch_contrast(base, other) is None
+    comparison = compare(base, other)
+    assert comparison.epoch_ratio is not None
+    assert comparison.epoch_ratio.value == pytest.approx(10.0, rel=0.02)
+    assert comparison.epoch_verdict == "slower"
+
+
+def test_on_a_machine_whose_rounds_vary_more_the_time_between_epochs_is_expected_to_vary_more() -> None:
+    def between_epochs(noise: float) -> float:
+        base, other = pair(0.1, 0.1)
+        for each, sign in ((base, 1), (other, -1)):
+            for sample in each.samples:
+                for n, block in enumerate(sample.series[0].blocks):
+                    block.seconds *= math.exp(sign * noise * (-1) ** n)
+        epochs, steps = epoch_contrast(base, other), paired_contrast(base, other)
+        assert epochs is not None
+        assert steps is not None
+        return math.sqrt(epochs.variance - steps.variance)
+
+    assert between_epochs(0.3) > 1.5 * between_epochs(0.0)
