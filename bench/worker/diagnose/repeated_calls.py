@@ -25,7 +25,7 @@ KNOWN_SECONDS = 6.0
 """Time limit for the steps of a restarted program whose graphs exist already. On a busy machine, they take longer."""
 
 
-class _Calls:
+class _RepeatedCalls:
     """The outermost calls of `tf.functions`, once `call` is in the place of their `__call__`.
 
     Args:
@@ -80,7 +80,7 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
     Returns:
         The share, from 0 to 1. None if the program is too short, or if most steps traced nothing.
     """
-    kind, calls, steps, count = type(tf.function(lambda: None)), _Calls(tf, tracing), start(), 0
+    kind, calls, steps, count = type(tf.function(lambda: None)), _RepeatedCalls(tf, tracing), start(), 0
     with patched(kind, __call__=lambda function, *args, **kwargs: calls.call(function, *args, **kwargs)):
         if not _pass_known(steps, calls, tracing.count):
             return None
@@ -93,7 +93,7 @@ def measure(tf: Any, start: Callable[[], Iterator[Any]], tracing: Tracing) -> fl
     return calls.saved / elapsed if count >= FEWEST_STEPS and 2 * calls.traced > count and elapsed > 0 else None
 
 
-def _pass_known(steps: Iterator[Any], calls: _Calls, known: int) -> bool:
+def _pass_known(steps: Iterator[Any], calls: _RepeatedCalls, known: int) -> bool:
     """Run steps until one traces a new graph. Return whether there was one, or there may be one later.
 
     A program that starts again may repeat its numbers. Their graphs exist already, so these steps take little time.
