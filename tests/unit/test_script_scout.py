@@ -10,6 +10,7 @@ import pytest
 
 from bench.model.facts import Epoch
 from bench.model.recognition import StepKind, StepSource
+from bench.worker.fit_epochs import Call
 from bench.worker.script.calls import ScriptCall, Updated
 from bench.worker.script.loop_choice import alternating, choose
 from bench.worker.script.scout import Scout
@@ -180,6 +181,31 @@ def test_regular_pauses_between_steps_count(monkeypatch: pytest.MonkeyPatch) -> 
     clock.now = 118.0
     with pytest.raises(Finished):
         scout.step(TRAINS, 1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("planned", "seen"),
+    [(1000, 24), (100, 102), (None, 102)],
+)
+def test_the_scout_stops_in_a_fit_that_goes_on_for_longer_than_it_would_wait(
+    planned: int | None, seen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    scout = Scout(10.0, None, lambda event: None, lambda: None)
+    hook = SimpleNamespace(epochs=None)
+    observer = scout.fit(FIT, hook)  # type: ignore[arg-type]
+    assert hook.epochs is not None
+    hook.epochs.begin_fit()
+    hook.epochs.begin_epoch(Epoch(batches=planned, remainder=0) if planned else None, 1)
+
+    def run() -> None:
+        for _ in range(200):
+            clock.now += 0.1
+            observer.after(Call(1), None)
+
+    with pytest.raises(Finished):
+        run()
+    assert scout.steps_run == seen
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from bench.worker.fit_hook import FitHook
 from bench.worker.losses import LOSSES
 from bench.worker.protocol import PhaseStarted
 from bench.worker.script.calls import ScriptCall
+from bench.worker.script.fit_progress import FitProgress
 from bench.worker.script.loop_choice import alternating, choose
 from bench.worker.timed_loop import Finished
 
@@ -86,7 +87,7 @@ class Scout:
         self._called: dict[str, str] = {}  # what the line of each token calls
         self._fits: dict[str, ScriptCall] = {}
         self._fit_plans: dict[str, list[Any]] = {}
-        self._before_fit = 0  # steps before the latest `fit`
+        self._fit: FitProgress | None = None  # the latest `fit`
         self._long_fits: set[str] = set()  # tokens of lines whose calls of `fit` have several steps, or none
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
@@ -184,7 +185,7 @@ class Scout:
         if self.finished:
             self._on_caught()
         token = call.token
-        if call.kind == "single-fit" and self.steps_run != self._before_fit + 1:
+        if call.kind == "single-fit" and (self._fit is None or self._fit.steps != 1):
             self._long_fits.add(token)
             return
         source = self._sources.get(token)
@@ -209,7 +210,10 @@ class Scout:
             runs.append((token, before + steps))
         if self.inspector is not None and call.kind != "fit" and steps and self._is_inspected(source):
             self.inspector.step(token, steps, source.trains, self.arguments())
-        self._check_time()
+        now = time.perf_counter()
+        if call.kind == "fit" and self._fit is not None:
+            self._fit.add(steps, now)
+        self._check_time(now, call.kind == "fit")
 
     def assigned(self, call: ScriptCall) -> None:
         """Take note that the script changed a variable after a gradient by it."""
@@ -225,13 +229,18 @@ class Scout:
         if self.outside is not None:
             self.outside.starting()
         hook.epochs = FitEpochs()
-        self._before_fit = self.steps_run
+        self._fit = FitProgress(hook.epochs)
         self._fits[call.token] = call
         self._fit_plans.setdefault(call.token, []).append(hook.epochs)
         return FitObserver(self, call)
 
-    def _check_time(self) -> None:
-        now = time.perf_counter()
+    def _check_time(self, now: float, in_fit: bool) -> None:
+        """Stop if enough is known.
+
+        Args:
+            now: when a step ended.
+            in_fit: whether it was a step of the latest `fit`.
+        """
         self._first = self._first or now
         gap = now - (self._latest or now)
         if gap > max(LEAST_GAP, LONGER_TIMES * self._longest_gap):
@@ -249,7 +258,9 @@ class Scout:
         own = [s.token for s in sources if self._is_training(s) and self._is_inspected(s) and s.kind != "fit"]
         if own and self.inspector is not None and not self.inspector.knows(own):
             seconds *= INSPECTION_TIMES
-        if now - self._first > seconds and not self.is_missing:
+        # While a `fit` goes on, no other loop begins, so there is nothing to wait for.
+        is_known = in_fit and self._fit is not None and self._fit.outlasts(now, self._first + seconds)
+        if (is_known or now - self._first > seconds) and not self.is_missing:
             self.finished = True
         if self.finished and threading.current_thread() is not threading.main_thread():
             self._on_caught()  # an exception would only end this thread
