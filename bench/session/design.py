@@ -13,6 +13,7 @@ from typing import Literal
 
 from bench.analyse import stats
 from bench.analyse.pairing import pairs_within_group
+from bench.model.facts import Facts
 from bench.model.result import Purpose, Result
 from bench.model.spec import Spec
 from bench.worker.protocol import ClusterRun
@@ -63,6 +64,7 @@ class Design:
             known yet whether the steps differ.
         drop_decided: Whether the session stops measuring a result once its comparison with the first one is decided, so
             that trials are left for the others.
+        after_recognition: Called with the result of each script and what was seen in its steps while they were found.
         after_trial: Called with the results after each trial.
         enough: Whether the results are known well enough to stop, whatever the comparisons say. None if only the
             comparisons decide.
@@ -89,6 +91,7 @@ class Design:
     full: bool = True
     over_epochs: bool = False
     drop_decided: bool = False
+    after_recognition: Callable[[Result, Facts], None] | None = None
     after_trial: Callable[[Sequence[Result]], None] | None = None
     enough: Callable[[Sequence[Result]], bool] | None = None
     diagnosed: Result | None = None

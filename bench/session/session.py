@@ -92,7 +92,7 @@ class Session:
         for announcement in dict.fromkeys(self._folders[key].announcement for key in new if key in self._folders):
             self.recorder.tell(announcement)
         try:
-            self._scouted = recognize(self.launcher, self.results, self.design.inspect)
+            self._recognize()
             self._progress.begin()  # the time limit is for the trials
             self._stop.limit_to_deadline()
             reason = self._run_trials() if self._stop.working() else "failed"
@@ -120,6 +120,13 @@ class Session:
             self.launcher.abandon()
         self._conclude(reason)
         return self.results
+
+    def _recognize(self) -> None:
+        """Find the steps of scripts."""
+        self._scouted = recognize(self.launcher, self.results, self.design.inspect)
+        for result in self._stop.working():
+            if self.design.after_recognition is not None and result.key in self._scouted:
+                self.design.after_recognition(result, self._scouted[result.key])
 
     def refuse(self, failure: Failure) -> None:
         """Fail all results before anything is measured."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ from functools import partial
 from bench import registry, whatif
 from bench.analyse.explain import shares
 from bench.analyse.explain.answer import conclude
-from bench.analyse.explain.suspects import suspects
+from bench.analyse.explain.suspects import suspects, suspects_in
 from bench.analyse.explain.utilization import bound
 from bench.analyse.roofline import has_known_work, roofline
 from bench.analyse.samples import usable_samples
@@ -188,15 +188,23 @@ class ExplainStudy:
         Raises:
             RunFailed: It could not be measured, or not in time. The ladder would fail too, in each of its levels.
         """
-        (first,) = self.sessions.measure([program], FIRST)
+        told: set[str] = set()
+
+        def tell(sentences: Iterable[str]) -> None:
+            for sentence in sentences:
+                if sentence.partition(":")[0] not in told:
+                    self.recorder.tell(f"suspect: {sentence}")
+                    told.add(sentence.partition(":")[0])
+
+        design = replace(FIRST, after_recognition=lambda script, facts: tell(suspects_in(script, facts)))
+        (first,) = self.sessions.measure([program], design)
         if first.failure is not None:
             raise not_measured(program, first)
         if not usable_samples(first):
             raise not_in_time(program, first, self.sessions.budget.limit)
         if self.sessions.servers is not None and may_fork(first):
             self.sessions.budget.expect_forked(first.samples[0])
-        for suspect in suspects(first):
-            self.recorder.tell(f"suspect: {suspect}")
+        tell(suspects(first))
         self._tell(program, [first], {})
         return first
 

@@ -12,8 +12,10 @@ import synthetic
 from synthetic import result
 from test_analyse_compare import sample
 
+from bench.analyse.explain.suspects import suspects_in
 from bench.config.settings import RunSettings, load
 from bench.errors import DevbenchError, DeviceAbsent, Interrupted, RunFailed
+from bench.model.facts import Facts
 from bench.model.failure import Failure
 from bench.model.plan import Planned
 from bench.model.recognition import Recognition, StepSource
@@ -216,6 +218,26 @@ def test_the_first_trial_tells_suspects_and_each_trial_of_the_ladder_the_largest
     assert largest is not None
     assert (largest.name, largest.share.n) == ("computing", len(NOISE))
     assert largest.share.value == pytest.approx(0.75, abs=0.01)
+
+
+def test_what_was_seen_in_the_steps_of_a_script_is_told_before_its_first_trial() -> None:
+    facts = Facts.model_validate(
+        {
+            "host_reads": {"per_step": 1.0, "lines": [12]},
+            "own_time": {
+                "steps": 10,
+                "step_seconds": 0.1,
+                "parts": [
+                    {"line": 12, "called": "numpy", "kind": "read", "share": 0.4},
+                    {"line": 14, "called": "", "kind": "python", "share": 0.6},
+                ],
+            },
+        }
+    )
+    assert list(suspects_in(result(), facts)) == [
+        "per-step synchronization: Python reads 1 number back after each step (cifar's source line 12). That takes "
+        "about 40% of the step."
+    ]
 
 
 def test_the_verdict_on_each_what_if_is_told_when_it_is_known(
