@@ -165,8 +165,8 @@ class OutsideWork(InLines):
 
     seconds: float = Field(description="time that it took in that process")
     complete: bool = Field(True, description="whether it ended there; if not, it takes longer")
-    calls: list[str] = Field(
-        default_factory=list, description="methods of a Keras model that take most of it: predict, evaluate or fit"
+    call: str | None = Field(
+        None, description="method of a Keras model that takes most of it: predict, evaluate or fit"
     )
 
 

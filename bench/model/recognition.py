@@ -53,6 +53,7 @@ class StepSource(Record):
     file: str = Field(description="the script's file that calls it; empty if no line of the script does")
     line: int = Field(description="line of the call")
     token: str = Field(description="tells the steps of this loop from others in every process of the script")
+    group: list[str] = Field(default_factory=list, description="tokens of the other lines that make a step with it")
     steps: int = Field(description="steps that were seen")
     planned: int | None = Field(None, description="steps that the calls plan; null if that is not known")
     calls: int = Field(0, description="calls that were seen")

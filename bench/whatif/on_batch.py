@@ -36,21 +36,30 @@ def has_single_batches(calls: Iterable[WholeDataCall]) -> bool:
 
 def change_tensorflow(tf: Any, on_changed: Callable[[], None]) -> None:
     """Replace calls of `predict`, `evaluate` and `fit` whose data are one batch, and which ask for nothing else."""
-    kind = tf.keras.Model
+    kind, is_nested = tf.keras.Model, False
+    own_step = kind.train_step
 
     def replace(name: str, on_batch: Callable[..., Any], allowed: frozenset[str]) -> None:
         original = getattr(kind, name)
 
         @functools.wraps(original)
         def method(model: Any, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+            nonlocal is_nested
             positional = args[: len(POSITIONAL[name])]
             named = {**dict(zip(POSITIONAL[name], positional, strict=False)), **kwargs}
             asked = {key for key, value in named.items() if value is not None}
             is_single = is_one_batch(tf, x, named.get("batch_size"), named.get("epochs", 1))
-            if len(args) > len(positional) or not is_single or not asked <= allowed | IRRELEVANT:
+            # A method of a subclass may call another one. A train step of its own may need the data in the form of fit.
+            is_special = is_nested or (name == "fit" and type(model).train_step is not own_step)
+            asks_more = len(args) > len(positional) or not asked <= allowed | IRRELEVANT
+            if is_special or asks_more or not is_single:
                 return original(model, x, *args, **kwargs)
             on_changed()
-            return on_batch(model, x, **{key: named[key] for key in asked & allowed})
+            is_nested = True
+            try:
+                return on_batch(model, x, **{key: named[key] for key in asked & allowed})
+            finally:
+                is_nested = False
 
         setattr(kind, name, method)
 

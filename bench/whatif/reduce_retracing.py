@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
 from bench.model.causes import RETRACING
-from bench.model.facts import ReasonKind
+from bench.model.facts import TraceReason
 from bench.model.step_parts import StepPart
 from bench.whatif import Program
 
@@ -18,40 +19,55 @@ ADVICE = (
     "Pass numbers that change as tensors, with tf.constant. If shapes change, use @tf.function(reduce_retracing=True)."
 )
 TESTS_SUSPECT = True
+REFUTED = "If shapes change, pad batches to a few lengths."
 MEASURES_FIX = True
 
-REMOVED: tuple[ReasonKind, ...] = ("value", "shape")
-"""The reasons for new graphs that this what-if removes."""
-
 FEW = 5
-"""Traces of a function up to which it is not traced again and again."""
+"""Traces of a function, or values of a number, up to which it does not change again and again."""
 
 
 def applies(program: Program) -> bool:
     """Return whether a function is traced again and again because a number or a shape changes."""
     traced = program.facts.retraced or []
-    return any(t.count > FEW and t.reason is not None and t.reason.kind in REMOVED for t in traced if not t.is_call)
+    return any(t.count > FEW and t.reason is not None and removes(t.reason) for t in traced if not t.is_call)
+
+
+def removes(reason: TraceReason) -> bool:
+    """Return whether this what-if removes a reason for new graphs: a shape, or a number that is an argument itself."""
+    is_number = all(map(NUMBER.fullmatch, (reason.before, reason.after))) and "[" not in reason.argument
+    return reason.kind == "shape" or (reason.kind == "value" and is_number)
+
+
+NUMBER = re.compile(r"-?[0-9.]+(e[-+]?[0-9]+)?")
+"""A number as `repr` writes it."""
 
 
 def change_tensorflow(tf: Any, on_changed: Callable[[], None]) -> None:
-    """Relax the shapes of each `tf.function`, and pass numbers as tensors once they change from call to call."""
+    """Relax the shapes of each `tf.function`, and pass numbers as tensors once they have changed again and again.
+
+    Functions with an input signature stay as they are, because it decides what their arguments become.
+    """
     kind = type(tf.function(lambda: None))
     original = kind.__call__
 
     @functools.wraps(original)
     def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-        if tf.inside_function():
+        if tf.inside_function() or getattr(function, "input_signature", None) is not None:
             return original(function, *args, **kwargs)
-        on_changed()
-        function._reduce_retracing = True
+        if not function._reduce_retracing:
+            function._reduce_retracing = True
+            on_changed()
         named: dict[int | str, Any] = dict(enumerate(args))
         named.update(kwargs)
-        numbers = {key: value for key, value in named.items() if type(value) in (int, float)}
-        latest, changing = function.__dict__.setdefault("devbench_numbers", ({}, set()))
-        changing.update(key for key, value in numbers.items() if latest.get(key, value) != value)
-        latest.update(numbers)
-        named.update((key, tf.constant(numbers[key])) for key in changing if key in numbers)
-        changed_kwargs = {name: named[name] for name in kwargs}
-        return original(function, *(named[n] for n in range(len(args))), **changed_kwargs)
+        values = function.__dict__.setdefault("devbench_numbers", {})  # the numbers so far, by argument
+        for key, value in named.items():
+            if type(value) in (int, float):
+                seen = values.setdefault(key, set())
+                if len(seen) <= FEW:
+                    seen.add(value)
+                else:
+                    on_changed()
+                    named[key] = tf.constant(value)
+        return original(function, *(named[n] for n in range(len(args))), **{name: named[name] for name in kwargs})
 
     kind.__call__ = call

@@ -15,7 +15,8 @@ WORKER = str(Path(__file__).parent)
 
 OBSERVERS = (
     *WRAPPERS, "call", "apply", "enter_tape", "take_gradient", "run", "batch", "create", "scope", "iterate",
-    "func_graph_from_py_func",
+    "func_graph_from_py_func", "fit", "_run_fit", "evaluate", "train_function", "make_train_function", "on_epoch_begin",
+    "on_epoch_end", "_keeping",
 )  # fmt: skip
 """Functions that devbench puts around TensorFlow's own. What they call is the program's work."""
 

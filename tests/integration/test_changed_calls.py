@@ -118,7 +118,7 @@ def traces(warm_server: WarmServer | None) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["by_value", "by_name"])
 def test_numbers_that_change_need_no_new_graphs(traces: dict[str, Any], name: str) -> None:
     count, values = traces[name]
-    assert count <= 3
+    assert count <= 8
     assert values == pytest.approx([16 * n / 4 for n in range(1, 40)])
     assert traces["changed"]
 

@@ -55,6 +55,7 @@ EXPECTED = {
     "fit_several": Expected("fit", "epochs=5", 50, (10,)),
     "fit_in_a_loop": Expected("fit", ".fit(", 60),
     "fit_single_batches": Expected("single-fit", "# each step", 40, (1,)),
+    "fit_gan": Expected("single-fit", "# the last of a step", 30),
     "fit_steps_per_execution": Expected("fit", ".fit(", 100),
     "fit_steps_per_epoch": Expected("fit", ".fit(", 40 if KERAS_2 else 48),  # Keras 3 runs each call in full
     "fit_mirrored": Expected("fit", ".fit(", 30),
@@ -119,6 +120,7 @@ EAGER, READ, RETRACING, DOUBLE = "eager execution", "per-step synchronization", 
 CAUSES: dict[str, set[str]] = {
     "fit_in_a_loop": {RETRACING},
     "fit_single_batches": {NEW_DATASET},
+    "fit_gan": {NEW_DATASET},
     "fit_mirrored": {RETRACING},
     "train_on_batch_rest": {DOUBLE},
     "train_on_batch_gan": {DOUBLE, READ},

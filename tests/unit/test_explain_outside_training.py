@@ -22,7 +22,9 @@ STEP_SECONDS, NUMBER = 0.01, 400
 
 def script(before: float, after: OutsideWork | None = None, **work: object) -> Result:
     """Return the result of a script. It starts in 2 s, and its first step is as fast as the others."""
-    facts = Facts(before_steps=OutsideWork.model_validate({"seconds": 1.0, "lines": [24], **work}), after_steps=after)
+    facts = Facts(
+        before_steps=OutsideWork.model_validate({"seconds": before, "lines": [24], **work}), after_steps=after
+    )
     phases = {"import": 2.0, "build": before, "first_step": STEP_SECONDS}
     return trained([sample(1, STEP_SECONDS, phases=phases, facts=facts)], NUMBER)
 
@@ -50,6 +52,11 @@ def test_long_work_before_the_first_step_is_a_cause_with_its_lines() -> None:
     assert finding.share == pytest.approx(0.5)
 
 
+def test_lines_are_not_named_if_most_of_the_work_came_before_tensorflow() -> None:
+    sentence = found(script(6.0, seconds=1.0))[BEFORE_STEPS].sentence
+    assert "for 6 s. That is 50%" in sentence
+
+
 def test_short_work_before_the_first_step_is_no_cause() -> None:
     assert BEFORE_STEPS not in found(script(1.0))
 
@@ -61,7 +68,7 @@ def test_a_workload_that_prepares_its_data_for_long_is_told_so() -> None:
 
 
 def test_long_work_after_the_last_step_names_the_methods_of_the_model() -> None:
-    finding = found(script(0.0, OutsideWork(seconds=6.0, lines=[40], calls=["evaluate"])))[AFTER_STEPS]
+    finding = found(script(0.0, OutsideWork(seconds=6.0, lines=[40], call="evaluate")))[AFTER_STEPS]
     assert "works for 6 s (" in finding.sentence
     assert "line 40), most of it in evaluate. That is 50%" in finding.sentence
     assert finding.fix == "Give evaluate fewer examples or a larger batch_size."

@@ -73,6 +73,7 @@ def fits(*lengths: int) -> Scout:
         ([1] * 2, "fit", 2),
         ([8] * 5, "fit", 40),
         ([1] * 20 + [2], "fit", 22),
+        ([1] * 3 + [50] * 4, "fit", 203),
     ],
 )
 def test_calls_of_fit_are_steps_if_each_has_one_step(lengths: list[int], kind: StepKind, steps: int) -> None:

@@ -136,8 +136,13 @@ def test_only_changes_that_apply_to_the_program_are_tried() -> None:
     assert names_for(whole_data_calls=[{**call, "rows": 1}]) == ["on-batch"]
     assert names_for(whole_data_calls=[{**call, "rows": 1000}, call]) == []
     traced = {"function": "f", "file": "a.py", "line": 3, "count": 100}
-    number = {**traced, "reason": {"kind": "value", "argument": "noise"}}
+    number = {**traced, "reason": {"kind": "value", "argument": "noise", "before": "0.5", "after": "1e-05"}}
     assert names_for(retraced=[number]) == ["reduce-retracing"]
+    shape = {**traced, "reason": {"kind": "shape", "argument": "rows", "before": "(3,)", "after": "(4,)"}}
+    assert names_for(retraced=[shape]) == ["reduce-retracing"]
+    text = {**traced, "reason": {"kind": "value", "argument": "mode", "before": "'a'", "after": "'b'"}}
+    nested = {**traced, "reason": {**number["reason"], "argument": "options['rate']"}}
+    assert names_for(retraced=[text, nested]) == []
     new_function = {**traced, "reason": {"kind": "new function"}}
     assert names_for(retraced=[traced, new_function, {**number, "is_call": True}, {**number, "count": 2}]) == []
     assert names_for() == []

@@ -161,7 +161,7 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         return
     most = often[0]
     why, fix = _reason(most)
-    is_tried = most.reason is not None and most.reason.kind in reduce_retracing.REMOVED
+    is_tried = most.reason is not None and reduce_retracing.removes(most.reason)
     yield Finding(
         cause=RETRACING,
         sentence=f"TensorFlow traced {most.function} ({Path(most.file).name} line {most.line}) into a new graph "

@@ -17,6 +17,9 @@ from bench.model.sample import ProcessSample
 MIN_SHARE = 0.2
 """Smallest share of the time of the whole program for which such work is a finding. Every program has some."""
 
+SEEN = 0.5
+"""Lines are named if at least this share of the time was sampled. Samples begin when TensorFlow has been imported."""
+
 
 def outside_training(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding for work before the first step and for work after the last one, if it takes much of the time."""
@@ -25,10 +28,11 @@ def outside_training(base: Result, samples: list[ProcessSample]) -> Iterator[Fin
     before = parts.get(BEFORE) or parts.get(DATA)
     if before is not None and before.share > MIN_SHARE:
         prepares = "prepares the data and builds the model" if before.name == BEFORE else "prepares the data"
+        lines = _lines(base, facts.before_steps, before.seconds)
         yield Finding(
             cause=BEFORE_STEPS,
-            sentence=f"Before its first step, the program {prepares} for {time_text(before.seconds)}"
-            f"{_lines(base, facts.before_steps)}. That is {before.share:.0%} of the time of the whole program.",
+            sentence=f"Before its first step, the program {prepares} for {time_text(before.seconds)}{lines}. That is "
+            f"{before.share:.0%} of the time of the whole program.",
             evidence="phase build, and samples of the stack before the first step"
             if before.name == BEFORE
             else "phase data",
@@ -37,22 +41,25 @@ def outside_training(base: Result, samples: list[ProcessSample]) -> Iterator[Fin
         )
     after, work = parts.get(AFTER), facts.after_steps
     if after is not None and work is not None and after.share > MIN_SHARE:
-        calls = " and ".join(work.calls)
         least = "" if work.complete else "more than "
         yield Finding(
             cause=AFTER_STEPS,
-            sentence=f"After its last step, the program works for {least}{time_text(after.seconds)}{_lines(base, work)}"
-            + (f", most of it in {calls}" if calls else "")
+            sentence=f"After its last step, the program works for {least}{time_text(after.seconds)}"
+            f"{_lines(base, work, after.seconds)}"
+            + (f", most of it in {work.call}" if work.call else "")
             + f". That is {least}{after.share:.0%} of the time of the whole program.",
             evidence="samples of the stack after the last step, in a process that ran "
             + ("to its end" if work.complete else f"for {time_text(work.seconds)} more"),
-            fix=f"Give {calls} fewer examples or a larger batch_size."
-            if calls
+            fix=f"Give {work.call} fewer examples or a larger batch_size."
+            if work.call
             else "Do this work in another program, or only if its result is needed.",
             share=after.share,
             is_lower_bound=not work.complete,
         )
 
 
-def _lines(base: Result, work: OutsideWork | None) -> str:
-    return named_lines(base, work.lines, work.elsewhere) if work is not None else ""
+def _lines(base: Result, work: OutsideWork | None, seconds: float) -> str:
+    """Return the lines that take most of some seconds. Empty if the sampled part is too short to tell."""
+    if work is None or work.seconds < SEEN * seconds:
+        return ""
+    return named_lines(base, work.lines, work.elsewhere)

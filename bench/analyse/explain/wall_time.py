@@ -44,7 +44,7 @@ def wall_time(base: Result) -> list[WallTimePart]:
     samples = [sample for sample in with_epochs(cold_starts(usable_samples(base))) if main_series(sample)]
     if base.projection is None or not samples:
         return []
-    facts = merged_facts(samples)
+    facts = merged_facts(usable_samples(base))
     columns = [_seconds(sample, base.projection.steps, facts) for sample in samples]
     seconds = {name: statistics.fmean(column[name] for column in columns) for name in columns[0]}
     seconds[WAITS] = base.projection.epoch_end_wait_seconds

@@ -225,7 +225,8 @@ def _whole_data_calls(tf: Any, observed: Observed) -> Iterator[None]:
             if is_nested:
                 return original(model, *args, **kwargs)
             observed.calls.update([name])
-            observed.rows[name] = _rows(tf, args[0] if args else kwargs.get("x"))
+            rows, batch = _rows(tf, args[0] if args else kwargs.get("x")), kwargs.get("batch_size")
+            observed.rows[name] = None if rows and batch and batch < rows else rows
             is_nested = True
             try:
                 return original(model, *args, **kwargs)

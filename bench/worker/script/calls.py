@@ -106,6 +106,7 @@ class Observation:
         steps: this number.
         traces: returns how many graphs have been traced so far.
         gradients: whether gradients of eager tapes may be steps.
+        single_fits: whether calls of `fit` may be steps.
     """
 
     tf: Any
@@ -117,6 +118,7 @@ class Observation:
     steps: int = 1
     traces: Callable[[], int] = lambda: 0
     gradients: bool = True
+    single_fits: bool = True
     checking: bool = False
     _names: dict[str, str] = field(default_factory=dict)
     _calls: dict[tuple[StepKind, str, str, int, str], ScriptCall] = field(default_factory=dict)

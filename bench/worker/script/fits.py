@@ -62,15 +62,15 @@ def _nested(seen: Observation, original: Callable[..., Any], name: str, numberin
 
     @functools.wraps(original)
     def devbench_call(model: Any, *args: Any, **kwargs: Any) -> Any:
-        outermost = not seen.running.depth
-        if outermost:
+        is_reported = not seen.running.depth and (seen.single_fits or kind != "single-fit")
+        if is_reported:
             seen.sink.starting(kind)
         seen.running.depth += 1
         try:
             returned = original(model, *args, **kwargs)
         finally:
             seen.running.depth -= 1
-        if outermost:
+        if is_reported:
             number = numbering.known(model)
             if number is None:
                 number = numbering.add(model, seen.call(kind, name))

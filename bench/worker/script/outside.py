@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from bench.model.facts import WHOLE_DATA_CALLS, Facts, OutsideWork
-from bench.model.recognition import StepSource
+from bench.model.recognition import Recognition
 from bench.worker.diagnose.named_lines import lines_of
 from bench.worker.diagnose.own_time import StackSampler
 from bench.worker.frames import Sources
@@ -20,13 +20,23 @@ LARGE = 0.2
 """A line is named if it takes at least this share of what the largest one takes."""
 
 
+IDLE_CPU = 0.05
+"""A script waits if it uses less than this share of a CPU."""
+
 Key = TypeVar("Key")
 
 
 class _Moment(NamedTuple):
-    """A point in time, by the clock of `time.perf_counter` and by the number of samples until then."""
+    """A point in time.
+
+    Attributes:
+        at: by the clock of `time.perf_counter`.
+        cpu: CPU seconds of this process until then.
+        samples: number of samples until then.
+    """
 
     at: float
+    cpu: float
     samples: int
 
 
@@ -42,36 +52,52 @@ class OutsideSampler:
         self._sampler.start()
         self._began = self._latest_start = self._now()
         self._first: dict[str, _Moment] = {}  # when the first step of each loop started
-        self._last: dict[str, _Moment] = {}  # when the last step of each loop ended
+        self._last: dict[str, _Moment] = {}  # when the last step of each loop ended, or the call of `fit` that made it
+        self._in_fit: set[str] = set()  # loops whose `fit` has not returned since its last step
 
     def starting(self) -> None:
         """Take note that a step may start."""
         self._latest_start = self._now()
 
-    def step(self, token: str) -> None:
-        """Take note that a loop has made a step."""
-        self._first.setdefault(token, self._latest_start)
-        self._last[token] = self._now()
-
-    def read(self, facts: Facts, chosen: StepSource, ended: bool) -> None:
-        """Stop sampling, and set the facts `before_steps` and `after_steps`.
+    def step(self, token: str, in_fit: bool) -> None:
+        """Take note that a loop has made a step.
 
         Args:
-            facts: where to put the facts.
-            chosen: the loop whose steps are timed.
-            ended: whether the script ended by itself. If not, the last step was seen if a single `fit` has run all its
-                steps.
+            token: the loop.
+            in_fit: whether a `fit` makes its steps.
+        """
+        self._first.setdefault(token, self._latest_start)
+        self._last[token] = self._now()
+        if in_fit:
+            self._in_fit.add(token)
+
+    def returned(self, token: str) -> None:
+        """Take note that the `fit` of a loop has returned. Its last validation is no work after the training."""
+        self._in_fit.discard(token)
+        self._last[token] = self._now()
+
+    def read(self, facts: Facts, recognition: Recognition) -> None:
+        """Stop sampling, and set the facts `before_steps` and `after_steps` of the chosen loop.
+
+        A fact stays None if another loop trains in this time. If the script did not end by itself, it may train again,
+        unless a single `fit` has run all its steps. It may also wait, for example for input, which is no work.
         """
         self._sampler.stop()
-        token = chosen.token
+        chosen, now, token = recognition.chosen, self._now(), recognition.chosen.token
         if token not in self._first:
             return
-        facts.before_steps = self._work(self._began, self._first[token])
-        if ended or (chosen.kind == "fit" and chosen.planned == chosen.steps):
-            facts.after_steps = self._work(self._last[token], self._now(), complete=ended)
+        first, last = self._first[token], self._last[token]
+        others = [other.token for other in recognition.others if other.trains and other.token in self._first]
+        if not any(self._first[other].at < first.at for other in others):
+            facts.before_steps = self._work(self._began, first)
+        is_over = recognition.ended or (chosen.kind == "fit" and chosen.planned == chosen.steps)
+        waits = not recognition.ended and now.cpu - last.cpu < IDLE_CPU * (now.at - last.at)
+        trains = token in self._in_fit or any(self._last[other].at > last.at for other in others)
+        if is_over and not waits and not trains:
+            facts.after_steps = self._work(last, now, complete=recognition.ended)
 
     def _now(self) -> _Moment:
-        return _Moment(time.perf_counter(), len(self._sampler.samples))
+        return _Moment(time.perf_counter(), time.process_time(), len(self._sampler.samples))
 
     def _work(self, start: _Moment, end: _Moment, complete: bool = True) -> OutsideWork:
         samples = self._sampler.samples[start.samples : end.samples]
@@ -81,7 +107,7 @@ class OutsideSampler:
         return OutsideWork(
             seconds=end.at - start.at,
             complete=complete,
-            calls=[name for name in WHOLE_DATA_CALLS if by_call.get(name, 0.0) > total / 2],
+            call=next((name for name in WHOLE_DATA_CALLS if by_call.get(name, 0.0) > total / 2), None),
             **lines_of(Counter(line for line, seconds in by_line.items() if seconds >= LARGE * largest)),
         )
 

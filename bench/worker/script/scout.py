@@ -88,7 +88,7 @@ class Scout:
         self._fits: dict[str, ScriptCall] = {}
         self._fit_plans: dict[str, list[Any]] = {}
         self._fit: FitProgress | None = None  # the latest `fit`
-        self._long_fits: set[str] = set()  # tokens of lines whose calls of `fit` have several steps, or none
+        self._fit_token = ""  # its line
         self._start = time.perf_counter()
         self._first = self._next_report = 0.0
         self._latest = self._longest_gap = 0.0
@@ -136,6 +136,8 @@ class Scout:
         for token in [token for token, source in sources.items() if source.kind == "gradients"]:
             if self._trains_otherwise or not self._changes(sources[token]):
                 del sources[token]
+        for token in self._other_fits(sources):
+            del sources[token]
         for group in [*alternating(self._updates, self._called), *alternating(self._gradients, self._called)]:
             tokens = [token for token in group if token in sources]
             if not tokens:
@@ -143,11 +145,9 @@ class Scout:
             counts = {token: sources[token].steps for token in tokens}
             fewest = min(counts.values())
             last = [token for token in tokens if counts[token] == fewest][-1]  # the last of a step
-            for token in tokens:
-                if token != last:
-                    del sources[token]
-        for token in self._other_fits(sources):
-            del sources[token]
+            sources[last].group = [token for token in tokens if token != last]
+            for token in sources[last].group:
+                del sources[token]
         trains = any(source.trains for source in sources.values())
         kept = [source for source in sources.values() if source.trains or not trains]
         return [source.model_copy(update={"number": number}) for number, source in enumerate(kept, 1)]
@@ -155,13 +155,14 @@ class Scout:
     def _other_fits(self, sources: Mapping[str, StepSource]) -> list[str]:
         """Return the tokens of fits that are no loops: the calls of `fit`, or else the steps in it, if each has one."""
         others = []
-        for token, single in sources.items():
-            if single.kind != "single-fit":
-                continue
-            line = (single.file, single.line)
-            fits = [key for key, other in sources.items() if other.kind == "fit" and (other.file, other.line) == line]
-            is_loop = single.calls >= FEWEST_FITS and token not in self._long_fits
-            others += fits if is_loop else [token]
+        for line in {(source.file, source.line) for source in sources.values() if source.kind == "single-fit"}:
+            of_line = {token: source for token, source in sources.items() if (source.file, source.line) == line}
+            single = [token for token, source in of_line.items() if source.kind == "single-fit"]
+            fits = [token for token, source in of_line.items() if source.kind == "fit"]
+            in_single, in_all = (sum(of_line[token].steps for token in tokens) for tokens in (single, fits))
+            # The latest call may not have returned.
+            is_loop = max(of_line[token].calls for token in single) >= FEWEST_FITS and in_all <= in_single + 1
+            others += fits if is_loop else single
         return others
 
     @property
@@ -185,8 +186,7 @@ class Scout:
         if self.finished:
             self._on_caught()
         token = call.token
-        if call.kind == "single-fit" and (self._fit is None or self._fit.steps != 1):
-            self._long_fits.add(token)
+        if call.kind == "single-fit" and not self._end_fit():
             return
         source = self._sources.get(token)
         if source is None:
@@ -198,7 +198,7 @@ class Scout:
             self._called[token] = f"{call.name} {call.detail or id(model)}"
         self._used_gradient.discard(token)
         if self.outside is not None and steps:
-            self.outside.step(token)
+            self.outside.step(token, call.kind == "fit")
         self.steps_run += steps if call.kind != "single-fit" else 0  # the step in `fit` was counted
         source.steps += steps
         source.calls += bool(steps)
@@ -215,6 +215,12 @@ class Scout:
             self._fit.add(steps, now)
         self._check_time(now, call.kind == "fit")
 
+    def _end_fit(self) -> bool:
+        """Take note that a `fit` of the script has returned. Return whether it had one step."""
+        if self.outside is not None:
+            self.outside.returned(self._fit_token)
+        return self._fit is not None and self._fit.steps == 1
+
     def assigned(self, call: ScriptCall) -> None:
         """Take note that the script changed a variable after a gradient by it."""
         with self._lock:
@@ -229,7 +235,7 @@ class Scout:
         if self.outside is not None:
             self.outside.starting()
         hook.epochs = FitEpochs()
-        self._fit = FitProgress(hook.epochs)
+        self._fit, self._fit_token = FitProgress(hook.epochs), call.token
         self._fits[call.token] = call
         self._fit_plans.setdefault(call.token, []).append(hook.epochs)
         return FitObserver(self, call)
@@ -255,7 +261,14 @@ class Scout:
         if not self._trains and now - self._first > seconds and self.may_train():
             seconds = self._seconds * TRAINING_TIMES
         sources = self._sources.values()
-        own = [s.token for s in sources if self._is_training(s) and self._is_inspected(s) and s.kind != "fit"]
+        own = [
+            s.token
+            for s in sources
+            if self._is_training(s)
+            and self._is_inspected(s)
+            and s.kind != "fit"
+            and (s.kind != "single-fit" or s.calls >= FEWEST_FITS)
+        ]
         if own and self.inspector is not None and not self.inspector.knows(own):
             seconds *= INSPECTION_TIMES
         # While a `fit` goes on, no other loop begins, so there is nothing to wait for.
@@ -284,18 +297,17 @@ class Scout:
         """Return whether the inspector sees the steps of a loop. An optimizer may use the first gradients."""
         return source.kind != "gradients" or (self._is_training(source) and not self._trains_otherwise)
 
-    def facts(self, chosen: StepSource, ended: bool) -> Facts | None:
-        """Return what was found out about the steps of a loop, and about what surrounds them. None if nobody looked.
+    def facts(self, recognition: Recognition) -> Facts | None:
+        """Return what was found out about the steps of the chosen loop, and about what surrounds them.
 
-        Args:
-            chosen: the loop.
-            ended: whether the script ended by itself.
+        None if nobody looked.
         """
+        chosen = recognition.chosen
         if self.inspector is None:
             return None
         facts = self.inspector.facts(chosen) if self._has_own_steps(chosen) else Facts()
         if self.outside is not None:
-            self.outside.read(facts, chosen, ended)
+            self.outside.read(facts, recognition)
         return facts
 
     def _has_own_steps(self, source: StepSource) -> bool:

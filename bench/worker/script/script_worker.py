@@ -221,6 +221,7 @@ class ScriptWorker:
             exact=target is None or target.steps_per_call is None,
             steps=1 if target is None else target.steps_per_call or 1,
             gradients=target is None or target.kind == "gradients",
+            single_fits=target is None or target.kind == "single-fit",
         )
         if self.scout is not None:
             cells = self.place.cells.values()

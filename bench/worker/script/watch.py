@@ -107,6 +107,8 @@ class Watch:
     def step(self, call: ScriptCall, steps: int, value: Any, model: Any) -> None:
         """Count a step, if the call is the target. Several threads may make its steps."""
         if call.token != self._token:
+            if call.kind == self._target.kind and call.token not in self._target.group and self.awaits_start:
+                self._is_open = False  # such as a call that only tried the model
             if self.asides is not None:
                 self.asides.other(call.token)
         elif steps:
