@@ -141,7 +141,7 @@ def test_only_changes_that_apply_to_the_program_are_tried() -> None:
     shape = {**traced, "reason": {"kind": "shape", "argument": "rows", "before": "(3,)", "after": "(4,)"}}
     assert names_for(retraced=[shape]) == ["reduce-retracing"]
     text = {**traced, "reason": {"kind": "value", "argument": "mode", "before": "'a'", "after": "'b'"}}
-    nested = {**traced, "reason": {**number["reason"], "argument": "options['rate']"}}
+    nested = {**traced, "reason": {"kind": "value", "argument": "a['b']", "before": "0.5", "after": "1e-05"}}
     assert names_for(retraced=[text, nested]) == []
     new_function = {**traced, "reason": {"kind": "new function"}}
     assert names_for(retraced=[traced, new_function, {**number, "is_call": True}, {**number, "count": 2}]) == []
