@@ -262,6 +262,19 @@ class Retraced(Record):
     reason: TraceReason | None = Field(None, description="why it is usually traced again; null for a call")
 
 
+class Recompiled(Record):
+    """A function, or the train step of `fit`, that XLA compiles again for each new shape of its arguments."""
+
+    function: str = Field("", description="name of the function; empty for the train step of fit")
+    file: str = Field("", description="its file")
+    line: int = Field(0, description="its line")
+    shapes: int = Field(description="new shapes that were seen")
+    calls: int = Field(description="calls, or batches, in which they were seen")
+    seconds: float = Field(description="time that compiling adds to a call, mean over these calls")
+    before: str = Field("", description="shape of an argument that changes")
+    after: str = Field("", description="the same in a later call")
+
+
 class Facts(Record):
     """Everything that a worker reads from its run besides times."""
 
@@ -340,6 +353,7 @@ class Facts(Record):
         description="share of the program's own step that new graphs take: calls that trace one, minus calls of known "
         "graphs",
     )
+    recompiled: Recompiled | None = None
     retraced: list[Retraced] | None = Field(None, description="empty if nothing was traced more than a few times")
 
     def completed(self, other: Facts) -> Facts:

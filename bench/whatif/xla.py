@@ -10,7 +10,7 @@ from bench.whatif import Program, WhatIf
 
 ACTS_ON: frozenset[StepPart] = frozenset({"dispatch", "computing"})
 ON = "Compile with XLA: compile(jit_compile=True), or tf.function(jit_compile=True)."
-OFF = "Compile without XLA: jit_compile=False."
+OFF = ADVICE = "Compile without XLA: jit_compile=False."
 
 
 def candidates(program: Program) -> Iterator[WhatIf]:

@@ -32,6 +32,7 @@ from bench.model.facts import (
     OwnTime,
     OwnTimePart,
     PipelineStage,
+    Recompiled,
     Retraced,
     TraceReason,
 )
@@ -95,6 +96,28 @@ def test_freeing_what_a_call_of_keras_leaves_belongs_to_the_call(freeing: float,
     sampled = summary(samples, steps=10, elapsed=2.0)
     assert sampled is not None
     assert {part.called: part.share for part in sampled.parts} == pytest.approx(called)
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(0.006, 0.6), (0.02, 1.0), (0.0001, None)])
+def test_xla_that_compiles_each_shape_takes_the_time_of_compiling(seconds: float, share: float | None) -> None:
+    recompiled = Recompiled(
+        function="train",
+        file="/a/mine.py",
+        line=7,
+        shapes=40,
+        calls=50,
+        seconds=seconds,
+        before="(8, 3)",
+        after="(8, 4)",
+    )
+    finding = found(Facts(recompiled=recompiled)).get("XLA compiling new shapes")
+    assert (finding and finding.share) == (share and pytest.approx(share))
+    if finding is not None:
+        assert (
+            "XLA compiled train (mine.py line 7) for 40 new shapes in 50 calls, for example for (8, 3)"
+            in finding.sentence
+        )
+        assert finding.what_ifs == ["xla"]
 
 
 def test_a_call_that_takes_little_of_the_step_is_no_finding() -> None:

@@ -9,7 +9,7 @@ from bench.analyse.explain.lines import lines_of_traced, named_lines
 from bench.analyse.explain.own_time import keras_calls, share_of, whole_data_calls
 from bench.analyse.samples import mean_step, median_step, merged_facts, process_values, usable_samples
 from bench.backends import capabilities
-from bench.model.causes import EAGER, FLOAT64, NEW_DATASET, ON_HOST, PYTHON_IN_GRAPH, READS, RETRACING
+from bench.model.causes import EAGER, FLOAT64, NEW_DATASET, ON_HOST, PYTHON_IN_GRAPH, READS, RECOMPILING, RETRACING
 from bench.model.explanation import Finding
 from bench.model.facts import WHOLE_DATA_CALLS, Facts, Retraced
 from bench.model.result import Result
@@ -174,6 +174,27 @@ def retracing(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     )
 
 
+def recompiling(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if XLA compiles again and again, because shapes change."""
+    found = merged_facts(samples).recompiled
+    if found is None:
+        return
+    what = f"{found.function} ({Path(found.file).name} line {found.line})" if found.function else "the train step"
+    share = min(1.0, found.seconds / median_step(base, mean_step)) if process_values(base) else None
+    if share is not None and share <= MIN_RECOMPILING:
+        return
+    yield Finding(
+        cause=RECOMPILING,
+        sentence=f"XLA compiled {what} for {count(found.shapes, 'new shape')} in {count(found.calls, 'call')}, for "
+        f"example for {found.before} and then for {found.after}.",
+        evidence="calls with new shapes, compared with other calls of the same function",
+        fix="Pad batches to a few lengths, for example with bucket_by_sequence_length.",
+        what_ifs=["xla"],
+        share=share,
+        estimated=True,
+    )
+
+
 def _reason(traced: Retraced) -> tuple[str, str]:
     """Return why a function is traced again, as the end of a sentence, and what to do about it."""
     reason = traced.reason
@@ -293,6 +314,9 @@ ITERATES = "__iter__"
 """What a loop over a dataset calls first."""
 BUILT_AGAIN = ", because the input pipeline is built again and again"
 
+MIN_RECOMPILING = 0.05
+"""Smallest share of a step for which compiling again is a finding."""
+
 OFTEN = 0.2
 """Traces per step from which the program's own call of `fit` counts as retracing: its batches differ in shape."""
 
@@ -301,6 +325,7 @@ READERS: Sequence[Reader] = (
     eager_execution,
     persistent_tapes,
     retracing,
+    recompiling,
     keras_calls,
     float64,
     int32,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from bench.worker.diagnose import (
+    compiled_shapes,
     epoch_ends,
     metrics_time,
     operations,
@@ -66,6 +67,7 @@ def diagnose(
     if order.inspect:
         optional("pipeline", rig, lambda: program.read_pipeline(rig, hook, order.time_stages))
         optional("own steps", rig, lambda: program.inspect(rig, tracing, traced, hook))
+        optional("compiled shapes", rig, lambda: compiled_shapes.measure(rig, hook, synchronizer))
         optional("metrics", rig, lambda: metrics_time.measure(rig, hook, synchronizer))
         optional("optimizer", rig, lambda: optimizer_time.measure(rig, hook, synchronizer))
     if order.brief:

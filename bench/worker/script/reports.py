@@ -48,6 +48,7 @@ def report_loops(worker: ScriptWorker, ended: bool) -> None:
         for call, count in empty:
             worker.note(f"{without_step(call, count)}.")
     if facts := worker.scout.facts(recognition):
+        facts.recompiled = worker.compiled_shapes.read(worker.seen.name_of)
         facts.eager_step = worker.updates.eager_steps.names.get(recognition.chosen.token) or None
         worker.channel.send(FactsRead(facts=facts))
     if note := fits.other_keras(worker.seen.tf, recognition.chosen):

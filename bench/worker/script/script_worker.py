@@ -232,11 +232,13 @@ class ScriptWorker:
         self.tracing = Tracing(self.sources)
         self.seen.traces = lambda: self.tracing.count
         if self.scout is not None and self.place.inspect:
+            from bench.worker.script.compiled_shapes import CompiledShapes
             from bench.worker.script.inspector import StepInspector
             from bench.worker.script.outside import OutsideSampler
 
             self.scout.inspector = StepInspector(tf, self.sources)
             self.scout.outside = OutsideSampler(self.sources)
+            self.compiled_shapes = CompiledShapes(tf, self.seen.running, self.tracing)
             self.scout.arguments = lambda: self.seen.running.arguments
         if self.watch is not None and self.place.target.kind != "fit" and not self.start.full:  # type: ignore[union-attr]
             assert self.timed_loop is not None
