@@ -44,7 +44,8 @@ class Script:
         monkeypatch.setattr(compiled_shapes, "time", SimpleNamespace(perf_counter=lambda: self.now))
         nest = SimpleNamespace(flatten=lambda nested: [*nested[0], *nested[1].values()])
         tf: Any = SimpleNamespace(function=lambda python: self.function, nest=nest)
-        self.compiled_shapes = CompiledShapes(tf, Running(), self.tracing)
+        tracing: Any = self.tracing
+        self.compiled_shapes = CompiledShapes(tf, Running(), tracing)
 
     def run(self, lengths: list[int]) -> Recompiled | None:
         """Call the function with a label and with rows of these lengths."""
