@@ -2,7 +2,8 @@
 
 The steps of two programs may take the same time although a callback or a validation after each epoch makes one of the
 trainings several times as long. The ratio of a trial is that of its typical steps, times the ratio of what whole epochs
-take in steps of their own process. A process times few ends of epochs, so their prior is wide (`prior.of_epochs`).
+take in steps of their own process. A process times few ends of epochs, so their prior is wide (`prior.of_epochs`), and
+one trial alone has no interval: a callback that acts only at some ends may have acted on one side only.
 
 Not included are what only the first epoch has, such as traces, and random waits at the ends of epochs
 (`bench.analyse.epoch_waits`). Results of different loops have no such ratio, because devbench's own loops run no
@@ -40,6 +41,8 @@ def epoch_ratio(base: Result, other: Result) -> Interval | None:
 def epoch_contrast(base: Result, other: Result) -> Contrast | None:
     """Return the logarithm of the other's time per step over the base's, over whole epochs, within trials.
 
+    Its variance is unknown after a single trial.
+
     Returns:
         None if the loops differ, if the two were not measured together, or if no trial timed the ends of epochs on both
         sides.
@@ -56,7 +59,7 @@ def epoch_contrast(base: Result, other: Result) -> Contrast | None:
     return Contrast.adjusted(
         [typical_ratio(x, y) + math.log1p(s) - math.log1p(f) for x, y, (f, s) in zip(a, b, between, strict=True)],
         start_order(base, other, trials),
-        prior.of_epochs(a, b, [(f / (1 + f), s / (1 + s)) for f, s in between]),
+        prior.of_epochs(a, b, [(f / (1 + f), s / (1 + s)) for f, s in between]) if len(trials) > 1 else None,
     )
 
 

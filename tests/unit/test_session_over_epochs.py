@@ -12,12 +12,14 @@ import pytest
 from synthetic import result
 from test_analyse_epoch_ratio import pair, side
 
+from bench.analyse.compare import compare
 from bench.config.settings import RunSettings, load
 from bench.model.plan import Group
 from bench.model.result import Result, Stop
 from bench.render.fields.run import FIELDS
 from bench.session import stopping
 from bench.session.design import PILOT, Design, with_first
+from bench.session.stop_decision import StopDecision
 from bench.study.run import run, run_design
 
 pytestmark = pytest.mark.once
@@ -51,10 +53,30 @@ def test_a_run_continues_if_its_trainings_do_not_differ_clearly_over_whole_epoch
         assert not accuracy(results).by_epochs
 
 
-@pytest.mark.parametrize(("other", "trials"), [(1.0, 1), (0.30, 2), (0.04, 3)])
+@pytest.mark.parametrize(("other", "trials"), [(1.0, 2), (0.04, 3)])
 def test_the_nearer_two_trainings_are_the_more_trials_they_need(other: float, trials: int) -> None:
     clear = [accuracy(pair(0.01, other, n)).clear for n in (1, 2, 3)]
     assert clear.index(True) + 1 == trials
+
+
+def test_one_trial_alone_gives_no_verdict_over_whole_epochs_because_a_callback_may_act_on_one_side_only() -> None:
+    results = side([0.1], 0), side([5.0], 1)  # equal programs, one of which saves its model at this end
+    current = accuracy(results)
+    assert (current.settled, current.clear, current.by_epochs) == (False, False, False)
+    comparison = compare(*results)
+    assert comparison.epoch_ratio is not None
+    assert (comparison.epoch_ratio.low, comparison.epoch_verdict) == (None, "not enough data")
+
+
+@pytest.mark.parametrize(("over_epochs", "separate"), [(True, 2), (False, 1)])
+def test_a_slow_run_that_may_stop_by_whole_epochs_times_the_ends_of_epochs_in_two_trials(
+    over_epochs: bool, separate: int
+) -> None:
+    progress: Any = None
+    design = Design(separate_starts=3, over_epochs=over_epochs)
+    decision = StopDecision(pair(0.01, 1.0), SETTINGS, design, progress)
+    assert decision.separate_starts(0.0) == 3  # before the first trial has ended
+    assert decision.separate_starts(100.0) == separate
 
 
 def test_a_verdict_that_the_steps_settle_does_not_count_as_settled_by_epochs() -> None:
