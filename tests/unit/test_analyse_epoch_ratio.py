@@ -98,6 +98,22 @@ def test_a_comparison_gives_the_ratio_over_whole_epochs_beside_the_undecided_ver
     assert whole_epochs(compare(*pair(0.01, 0.01))) == ""
 
 
+def write_checkpoints(each: Result, seconds: float) -> None:
+    """Let one of the steps of each process take so much longer that the mean step takes these seconds longer."""
+    for sample in each.samples:
+        sample.series[0].blocks[5].seconds += seconds * len(sample.series[0].blocks)
+
+
+def test_rare_slow_steps_belong_to_whole_epochs() -> None:
+    base, other = pair(0.001, 0.5)  # 10 and 60 ms per step
+    write_checkpoints(base, 0.1)  # 110 ms
+    for results in ((base, other), (base, other.model_copy(update={"group": "h"}))):
+        comparison = compare(*results)
+        assert comparison.epoch_ratio is not None
+        assert comparison.epoch_ratio.value == pytest.approx(60 / 110, rel=0.02)
+        assert comparison.epoch_verdict != "slower"
+
+
 def test_results_of_separate_runs_are_compared_over_whole_epochs_by_their_processes() -> None:
     base, other = pair(0.01, 1.0, 3, group="h")
     assert epoch_contrast(base, other) is None

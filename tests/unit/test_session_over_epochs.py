@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from synthetic import result
-from test_analyse_epoch_ratio import pair, side
+from test_analyse_epoch_ratio import pair, side, write_checkpoints
 
 from bench.analyse.compare import compare
 from bench.config.settings import RunSettings, load
@@ -77,6 +77,13 @@ def test_a_slow_run_that_may_stop_by_whole_epochs_times_the_ends_of_epochs_in_tw
     decision = StopDecision(pair(0.01, 1.0), SETTINGS, design, progress)
     assert decision.separate_starts(0.0) == 3  # before the first trial has ended
     assert decision.separate_starts(100.0) == separate
+
+
+def test_rare_slow_steps_that_only_one_side_has_seen_do_not_stop_a_run() -> None:
+    base, other = pair(0.01, 0.01)
+    write_checkpoints(other, 0.1)
+    current = accuracy([base, other])
+    assert (current.settled, current.by_epochs) == (False, False)
 
 
 def test_a_verdict_that_the_steps_settle_does_not_count_as_settled_by_epochs() -> None:
