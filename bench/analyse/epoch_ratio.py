@@ -7,8 +7,8 @@ process. A process sees few ends of epochs and few rare steps, so their prior is
 alone has no interval: a callback that acts only at some ends may have acted on one side only.
 
 Not included are what only the first epoch has, such as traces, and random waits at the ends of epochs
-(`bench.analyse.epoch_waits`). Results of different loops have no such ratio, because devbench's own loops run no
-callbacks and no validation.
+(`bench.analyse.epoch_waits`). Only results of the loop `as-written` have such a ratio, because devbench's own loops run
+no callbacks and no validation.
 """
 
 from __future__ import annotations
@@ -51,13 +51,11 @@ def epoch_ratio(base: Result, other: Result) -> Interval | None:
     """Return the other's time per step over the base's, over whole epochs.
 
     Returns:
-        None if the loops differ, or if a side did not time the ends of epochs.
+        None if a loop is not as-written, or if a side did not time the ends of epochs.
     """
     paired = epoch_contrast(base, other)
     if paired is not None:
         return paired.ratio()
-    if base.spec.loop != other.spec.loop:
-        return None
     first, second = ([process.whole for process in _processes(result).values()] for result in (base, other))
     return stats.independent_ratio(first, second)
 
@@ -68,10 +66,10 @@ def epoch_contrast(base: Result, other: Result) -> Contrast | None:
     Its variance is unknown after a single trial.
 
     Returns:
-        None if the loops differ, if the two were not measured together, or if no trial timed the ends of epochs on both
-        sides.
+        None if a loop is not as-written, if the two were not measured together, or if no trial timed the ends of epochs
+        on both sides.
     """
-    if base.spec.loop != other.spec.loop or base.group != other.group:
+    if base.group != other.group:
         return None
     first, second = _processes(base), _processes(other)
     trials = sorted(first.keys() & second.keys())
@@ -92,7 +90,9 @@ def steps_between_epochs(result: Result) -> dict[int, float]:
 
 
 def _processes(result: Result) -> dict[int, _Process]:
-    """Return the processes that timed their epochs, by trial."""
+    """Return the processes that timed their epochs, by trial. None did if devbench's own loop ran them."""
+    if result.spec.loop != "as-written":
+        return {}
     timed = [sample for sample in usable_samples(result) if _has_timed_epochs(sample)]
     blocks = process_blocks(result) if timed else {}
     return {

@@ -102,7 +102,7 @@ class Comparison(Record):
     epoch_ratio: Interval | None = Field(
         None,
         description="the same over whole epochs of fit, with what passes between them, such as validations and "
-        "callbacks; null if the loops differ or a side did not time the ends of its epochs",
+        "callbacks; null if a loop is not as-written or a side did not time the ends of its epochs",
     )
     epoch_verdict: Verdict = Field(
         "not enough data", description="what the interval of the ratio over whole epochs says against the threshold"

@@ -72,9 +72,12 @@ def test_a_side_whose_epochs_were_not_timed_gives_no_ratio_over_whole_epochs() -
     assert compare(*pair(0.01, 0.01, facts={"asides": asides})).epoch_ratio is None
 
 
-def test_different_loops_are_not_compared_over_whole_epochs_because_devbenchs_own_run_no_callbacks() -> None:
-    results = pair(0.01, 1.0, loop="fit")
-    assert compare(*results).epoch_ratio is None
+def test_only_loops_as_written_are_compared_over_whole_epochs_because_devbenchs_own_run_no_callbacks() -> None:
+    as_written, fit = pair(0.01, 1.0, loop="fit")
+    assert compare(as_written, fit).epoch_ratio is None
+    for group in ("g", "h"):
+        other = side([0.5, 0.5], 0, group=group, loop="fit")
+        assert compare(fit, other).epoch_ratio is None
 
 
 def test_a_comparison_gives_the_ratio_over_whole_epochs_beside_the_undecided_verdict_on_the_steps() -> None:
