@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bench.analyse import stats
-from bench.analyse.compare import unit_of
+from bench.analyse.compare import epoch_factor
 from bench.analyse.epoch_ratio import epoch_contrast
 from bench.analyse.explain.gains import gain_of
 from bench.analyse.samples import process_totals
@@ -110,7 +110,7 @@ def accuracy(
 def _over_epochs(base: Result, other: Result) -> stats.Contrast | None:
     """Return the logarithm of the ratio over whole epochs, per unit of the comparison. None if it is not known."""
     contrast = epoch_contrast(base, other)
-    return replace(contrast, mean=contrast.mean + math.log(unit_of(base, other)[1])) if contrast else None
+    return replace(contrast, mean=contrast.mean + math.log(epoch_factor(base, other))) if contrast else None
 
 
 def accuracy_of_contrasts(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from synthetic import MOMENT, result
+from synthetic import MOMENT, interval, result
 
 from bench.analyse.compare import compare
 from bench.analyse.epoch_ratio import epoch_contrast
@@ -16,6 +16,8 @@ from bench.model.facts import Asides, Epoch, Facts
 from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample, Series
 from bench.render.sentences.comparison import details, summary, verdict, whole_epochs
+from bench.session import stopping
+from bench.session.design import with_first
 
 pytestmark = pytest.mark.once
 
@@ -42,7 +44,7 @@ def side(
         steps = [STEP * (1.03, 0.99, 1.0, 0.98, 1.01, 1.0)[(n + turn) % 6] for n in range(12)]
         blocks = [Block(seconds=s, steps=1, cpu_seconds=s, position=2 * n + turn) for n, s in enumerate(steps)]
         phases = {"first_step": 0.1, "first_epoch_end": 3 * seconds, "epoch_end": seconds} if trial <= 3 else {}
-        read = Facts(epoch=Epoch(batches=LENGTH, remainder=0), **(facts or {}))
+        read = Facts(**{"epoch": Epoch(batches=LENGTH, remainder=0), **(facts or {})})
         samples.append(
             ProcessSample(
                 trial=trial, pid=trial, started=MOMENT, phases=phases, series=[Series(blocks=blocks)], facts=read
@@ -99,6 +101,28 @@ def test_a_comparison_gives_the_ratio_over_whole_epochs_beside_the_undecided_ver
     base, other = pair(0.01, 1.0)
     assert "is 10 times [7, 14] as fast per step." in whole_epochs(compare(other, base))
     assert whole_epochs(compare(*pair(0.01, 0.01))) == ""
+
+
+def test_a_ratio_per_example_over_whole_epochs_counts_the_examples_of_partial_batches() -> None:
+    def of_batch(batch: int, epoch: Epoch, turn: int) -> Result:
+        """Return a result whose epochs of 640 examples take 112 ms: 100 ms for their end, the rest for the examples."""
+        each = side([0.1] * 3, turn, facts={"epoch": epoch}, params={"batch": batch})
+        for sample in each.samples:
+            sample.phases |= {"partial_batch": 0.1, "partial_batch_again": 0.012 * epoch.remainder / 640}
+            for block in sample.series[0].blocks:
+                block.seconds *= 1.2 * batch / 640
+        each.summary.step_seconds = interval(0.012 * batch / 640)
+        each.summary.examples_per_second = 640 / 0.012
+        return each
+
+    results = of_batch(320, Epoch(batches=2, remainder=0), 0), of_batch(600, Epoch(batches=1, remainder=40), 1)
+    comparison = compare(*results)
+    assert comparison.unit == "example"
+    assert comparison.epoch_ratio is not None
+    assert comparison.epoch_ratio.value == pytest.approx(1.0, rel=0.02)
+    current = stopping.accuracy(results, 0.02, with_first, over_epochs=True)
+    assert current is not None
+    assert not current.by_epochs
 
 
 def write_checkpoints(each: Result, seconds: float) -> None:
