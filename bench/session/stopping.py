@@ -67,7 +67,7 @@ class Accuracy:
         settled: Whether the target is reached, so that the session may stop.
         decided: Whether the published intervals decide. Their level is lower, because they are looked at once.
         clear: Whether a comparison is so clear that it may stop before the pilot ends.
-        by_epochs: Whether a verdict is settled only over whole epochs. That of the steps is undecided.
+        by_epochs: Whether at least one verdict is settled only over whole epochs. That of its steps is undecided.
     """
 
     error: float
