@@ -13,10 +13,12 @@ from synthetic import result
 from test_analyse_epoch_ratio import pair, side, write_checkpoints
 
 from bench.analyse.compare import compare
+from bench.analyse.outcome import Outcome
 from bench.config.settings import RunSettings, load
 from bench.model.plan import Group
 from bench.model.result import Result, Stop
 from bench.render.fields.run import FIELDS
+from bench.render.terminal.table import text as table_text
 from bench.session import stopping
 from bench.session.design import PILOT, Design, with_first
 from bench.session.stop_decision import StopDecision
@@ -116,7 +118,20 @@ def test_a_result_says_that_its_verdict_is_settled_over_whole_epochs() -> None:
     field = next(field for field in FIELDS if field.key == "stop")
     stop = Stop(reason="target", trials=2, settled=True, error=0.08, target=0.02, error_of="ratio", by_epochs=True)
     text = field.cells(result(stop=stop))["processes"].text
-    assert text == "2: verdict over whole epochs settled, ratio known to ±8.0%"
+    assert text == "2: verdicts settled, at least one only over whole epochs, ratio of steps known to ±8.0%"
+
+
+def test_the_output_says_how_to_settle_the_steps_of_a_run_that_stopped_by_whole_epochs() -> None:
+    def shown(**changes: Any) -> str:
+        results = pair(0.01, 1.0)
+        for each in results:
+            each.stop = Stop(**{"reason": "target", "trials": 2, "settled": True, "by_epochs": True, **changes})
+        return " ".join(table_text(Outcome.of_group(results)).split())
+
+    hint = "To settle its steps too, add --threshold 2%."
+    assert hint in shown()
+    assert hint not in shown(by_epochs=False)
+    assert hint not in shown(reason="max-time")
 
 
 def test_only_a_run_stops_by_whole_epochs_because_gates_and_bisections_judge_steps(
@@ -131,5 +146,6 @@ def test_only_a_run_stops_by_whole_epochs_because_gates_and_bisections_judge_ste
     monkeypatch.setattr("bench.study.run.Session", session)
     for over_epochs in (True, False):
         run(["mnist"], load(output=tmp_path, loop="fit,step"), over_epochs=over_epochs)
-    assert [design.over_epochs for design in designs] == [True, False]
+    run(["mnist"], load(output=tmp_path, loop="fit,step", threshold="2%"))  # which asks for the verdict on the steps
+    assert [design.over_epochs for design in designs] == [True, False, False]
     assert not run_design(Group("mnist", ())).over_epochs  # of a bisection

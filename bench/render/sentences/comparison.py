@@ -108,6 +108,14 @@ def whole_epochs(comparison: Comparison, labels: Labels = OWN) -> str:
     return f"{start} slower: {numbers.times(ratio)} as long{per}."
 
 
+def stopped_by_epochs(results: Iterable[Result], threshold: float) -> str:
+    """Say how to settle the steps of a run that stopped because a comparison is clear over whole epochs; or empty."""
+    if not any(result.stop and result.stop.reason == "target" and result.stop.by_epochs for result in results):
+        return ""
+    option = f"--threshold {numbers.percent(threshold)}"
+    return f"The run stopped because a comparison is clear over whole epochs. To settle its steps too, add {option}."
+
+
 def cold_start(comparison: Comparison, labels: Labels = OWN) -> str:
     """Say when the side with the faster steps is ahead from a cold start; empty if that is unknown or never."""
     even = comparison.break_even
