@@ -123,6 +123,18 @@ class Comparison(Record):
         return self.ratio.inverse if self.ratio is not None and self.ratio.value > 0 else None
 
     @property
+    def differs_over_epochs(self) -> bool:
+        """Whether the verdict over whole epochs is another than that on the steps, and is worth telling.
+
+        It is if it says which side is faster. It also is if the verdict on the steps says so, and the intervals show
+        that it does not hold over whole epochs.
+        """
+        if self.ratio is None or self.epoch_ratio is None or self.epoch_verdict == self.verdict:
+            return False
+        differ = ("faster", "slower")
+        return self.epoch_verdict in differ or (self.verdict in differ and self.ratio.is_apart(self.epoch_ratio))
+
+    @property
     def failed(self) -> list[Side]:
         """The sides that failed. Trials before a failure give a ratio, but no verdict."""
         return [side for side in (self.base, self.other) if side.failure is not None]

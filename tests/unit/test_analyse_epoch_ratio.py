@@ -15,7 +15,7 @@ from bench.analyse.samples import paired_contrast
 from bench.model.facts import Asides, Epoch, Facts
 from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample, Series
-from bench.render.sentences.comparison import details, summary, verdict, whole_epochs
+from bench.render.sentences.comparison import details, summary, verdict, whole_epochs, words
 from bench.session import stopping
 from bench.session.design import with_first
 
@@ -89,9 +89,10 @@ def test_a_comparison_gives_the_ratio_over_whole_epochs_beside_the_undecided_ver
     assert (comparison.verdict, comparison.epoch_verdict) == ("undecided", "slower")
     assert verdict(comparison).startswith("undecided: ")
     sentence = whole_epochs(comparison)
-    assert sentence.startswith("Over whole epochs, including callbacks and validations, ")
-    assert sentence.endswith("as long per step.")
-    assert "is slower: 10 times [7, 14]" in sentence
+    assert sentence == (
+        "Over whole epochs, with validations and callbacks spread over the steps, cifar on cpu, as-written, validate on "
+        "takes 10 times [7, 14] as long as cifar on cpu, as-written, validate off (2 trials)."
+    )
     assert sentence in details(comparison)
     results = {each.id: each for each in pair(0.01, 1.0)}
     (summarized,) = summary(
@@ -99,8 +100,29 @@ def test_a_comparison_gives_the_ratio_over_whole_epochs_beside_the_undecided_ver
     )
     assert summarized.endswith(sentence)
     base, other = pair(0.01, 1.0)
-    assert "is 10 times [7, 14] as fast per step." in whole_epochs(compare(other, base))
+    assert "is 10 times [7, 14] as fast as cifar" in whole_epochs(compare(other, base))
     assert whole_epochs(compare(*pair(0.01, 0.01))) == ""
+
+
+@pytest.mark.parametrize(("end", "differs"), [(0.01, False), (50.0, True)])
+def test_a_comparison_says_that_faster_steps_make_no_difference_if_the_ends_of_epochs_dominate(
+    end: float, differs: bool
+) -> None:
+    other, base = pair(end, end, 3)
+    for block in (block for sample in base.samples for block in sample.series[0].blocks):
+        block.seconds *= 3
+    comparison = compare(base, other)
+    assert (comparison.verdict, comparison.differs_over_epochs) == ("faster", differs)
+    if differs:
+        assert comparison.epoch_verdict == "undecided"
+        assert "times [" in whole_epochs(comparison)
+        assert whole_epochs(comparison).endswith("(3 trials): undecided.")
+        assert words(comparison) == "faster; over whole epochs undecided"
+        same = comparison.model_copy(update={"epoch_verdict": "same"})
+        assert whole_epochs(same).endswith(", within the threshold of 2% (3 trials).")
+    else:
+        assert whole_epochs(comparison) == ""
+        assert words(comparison) == "faster"
 
 
 def test_a_ratio_per_example_over_whole_epochs_counts_the_examples_of_partial_batches() -> None:

@@ -44,6 +44,12 @@ def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
     return f"{word}: {longer} ({evidence})."
 
 
+def words(comparison: Comparison) -> str:
+    """Return the word of the verdict, and that of the verdict over whole epochs if it is worth telling."""
+    whole = f"; over whole epochs {comparison.epoch_verdict}" if comparison.differs_over_epochs else ""
+    return comparison.verdict + whole
+
+
 def _sides(comparison: Comparison, labels: Labels) -> tuple[str, str]:
     """Return the labels of the baseline and of the other."""
     base, other = comparison.base, comparison.other
@@ -96,16 +102,19 @@ def mean_step(comparison: Comparison, labels: Labels = OWN) -> str:
 
 
 def whole_epochs(comparison: Comparison, labels: Labels = OWN) -> str:
-    """Say that one side is faster over whole epochs, if the steps have another verdict; otherwise empty."""
+    """Say which side is faster over whole epochs, if the steps have another verdict; otherwise empty."""
     ratio, word = comparison.epoch_ratio, comparison.epoch_verdict
-    if ratio is None or word not in ("faster", "slower") or word == comparison.verdict:
+    if ratio is None or not comparison.differs_over_epochs:
         return ""
-    _, other = _sides(comparison, labels)
-    per = f" per {comparison.unit}"
-    start = f"Over whole epochs, including callbacks and validations, {other} is"
+    base, other = _sides(comparison, labels)
+    evidence = units(comparison.paired, ratio.n)
+    start = f"Over whole epochs, with validations and callbacks spread over the {comparison.unit}s, {other}"
     if word == "faster":
-        return f"{start} {numbers.times(ratio.inverse)} as fast{per}."
-    return f"{start} slower: {numbers.times(ratio)} as long{per}."
+        return f"{start} is {numbers.times(ratio.inverse)} as fast as {base} ({evidence})."
+    longer = f"{start} takes {numbers.times(ratio)} as long as {base}"
+    if word == "same":
+        return f"{longer}, within the threshold of {numbers.percent(comparison.threshold)} ({evidence})."
+    return f"{longer} ({evidence}){': undecided' if word == 'undecided' else ''}."
 
 
 def stopped_by_epochs(results: Iterable[Result], threshold: float) -> str:
