@@ -151,6 +151,9 @@ class MatrixCell(Record):
     ratio: Interval = Field(description="time of the row over that of the column")
     unit: Unit = Field(description="what the ratio is per")
     verdict: Verdict = Field(description="verdict on the result of the row")
+    epoch_verdict: Verdict | None = Field(
+        None, description="the same over whole epochs; null if it is not worth telling beside the verdict on the steps"
+    )
 
 
 class Matrix(Record):

@@ -44,10 +44,9 @@ def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
     return f"{word}: {longer} ({evidence})."
 
 
-def words(comparison: Comparison) -> str:
-    """Return the word of the verdict, and that of the verdict over whole epochs if it is worth telling."""
-    whole = f"; over whole epochs {comparison.epoch_verdict}" if comparison.differs_over_epochs else ""
-    return comparison.verdict + whole
+def over_epochs(comparison: Comparison) -> str:
+    """Return what follows the word of the verdict if that over whole epochs is worth telling; otherwise empty."""
+    return f"; over whole epochs {comparison.epoch_verdict}" if comparison.differs_over_epochs else ""
 
 
 def _sides(comparison: Comparison, labels: Labels) -> tuple[str, str]:
