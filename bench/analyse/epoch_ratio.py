@@ -25,7 +25,7 @@ from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample
 
 
-class _Process(NamedTuple):
+class _TimedProcess(NamedTuple):
     """What a process measured.
 
     Attributes:
@@ -89,14 +89,14 @@ def steps_between_epochs(result: Result) -> dict[int, float]:
     return {trial: process.between / typical_step(process.blocks) for trial, process in _processes(result).items()}
 
 
-def _processes(result: Result) -> dict[int, _Process]:
+def _processes(result: Result) -> dict[int, _TimedProcess]:
     """Return the processes that timed their epochs, by trial. None did if devbench's own loop ran them."""
     if result.spec.loop != "as-written":
         return {}
     timed = [sample for sample in usable_samples(result) if _has_timed_epochs(sample)]
     blocks = process_blocks(result) if timed else {}
     return {
-        sample.trial: _Process(own, Epochs.of(sample).seconds_per_step(mean_step(own)))
+        sample.trial: _TimedProcess(own, Epochs.of(sample).seconds_per_step(mean_step(own)))
         for sample in timed
         if (own := blocks.get(sample.trial))
     }
