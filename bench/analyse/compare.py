@@ -12,6 +12,7 @@ from bench.analyse.comparable import axis, differences
 from bench.analyse.epoch_ratio import epoch_ratio
 from bench.analyse.samples import (
     StepEstimator,
+    epoch_examples_per_step,
     mean_ratio,
     mean_step,
     paired_contrast,
@@ -47,7 +48,7 @@ def compare(base: Result, other: Result, threshold: float = THRESHOLD, trainings
         prior_freedom = contrast.prior_freedom if contrast is not None else 0.0
         needed = units_for_verdict(ratio, threshold, prior_freedom, None if paired else _freedom(base, other))
     by_mean = _scale(_ratio(base, other, paired_contrast(base, other, mean_ratio), mean_step), factor)
-    by_epochs = _scale(epoch_ratio(base, other), factor)
+    by_epochs = _scale(epoch_ratio(base, other), epoch_factor(base, other))
     labels = _labels(base, other, diffs)
     return Comparison(
         base=_side(base, labels[0]),
@@ -133,6 +134,18 @@ def unit_of(base: Result, other: Result) -> tuple[Unit, float]:
     """
     examples = _unequal_examples(base, other)
     return ("example", examples[0] / examples[1]) if examples else ("step", 1.0)
+
+
+def epoch_factor(base: Result, other: Result) -> float:
+    """Return the factor from a ratio per step over whole epochs to the unit of the comparison (`unit_of`)."""
+    examples = _unequal_examples(base, other)
+    if examples is None:
+        return 1.0
+    first, second = (
+        epoch_examples_per_step(result.spec, full, usable_samples(result))
+        for result, full in zip((base, other), examples, strict=True)
+    )
+    return first / second
 
 
 def _unequal_examples(base: Result, other: Result) -> tuple[float, float] | None:

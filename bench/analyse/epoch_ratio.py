@@ -1,20 +1,23 @@
 """The ratio of two results over whole epochs of `fit`: of the times per step, with what passes between epochs.
 
 The steps of two programs may take the same time although a callback or a validation after each epoch makes one of the
-trainings several times as long. The ratio of a trial is that of its typical steps, times the ratio of what whole epochs
-take in steps of their own process. A process times few ends of epochs, so their prior is wide (`prior.of_epochs`).
+trainings several times as long. Whole epochs also contain rare slow steps, such as those that write a checkpoint. The
+ratio of a trial is that of its typical steps, times the ratio of what whole epochs take in typical steps of their own
+process. A process sees few ends of epochs and few rare steps, so their prior is wide (`prior.of_epochs`), and one trial
+alone has no interval: a callback that acts only at some ends may have acted on one side only.
 
 Not included are what only the first epoch has, such as traces, and random waits at the ends of epochs
-(`bench.analyse.epoch_waits`). Results of different loops have no such ratio, because devbench's own loops run no
-callbacks and no validation.
+(`bench.analyse.epoch_waits`). Only results of the loop `as-written` have such a ratio, because devbench's own loops run
+no callbacks and no validation.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from bench.analyse import prior, stats
-from bench.analyse.samples import process_blocks, start_order, typical_ratio, typical_step, usable_samples
+from bench.analyse.samples import mean_step, process_blocks, start_order, typical_ratio, typical_step, usable_samples
 from bench.analyse.stats import Contrast
 from bench.analyse.training_time import Epochs
 from bench.model.interval import Interval
@@ -22,66 +25,80 @@ from bench.model.result import Result
 from bench.model.sample import Block, ProcessSample
 
 
+class _TimedProcess(NamedTuple):
+    """What a process measured.
+
+    Attributes:
+        blocks: Its blocks of steps.
+        between: Seconds that pass between epochs, per step.
+    """
+
+    blocks: list[Block]
+    between: float
+
+    @property
+    def whole(self) -> float:
+        """Seconds per step over whole epochs."""
+        return mean_step(self.blocks) + self.between
+
+    @property
+    def typical_steps(self) -> float:
+        """The time per step over whole epochs, in typical steps."""
+        return self.whole / typical_step(self.blocks)
+
+
 def epoch_ratio(base: Result, other: Result) -> Interval | None:
     """Return the other's time per step over the base's, over whole epochs.
 
     Returns:
-        None if the loops differ, or if a side did not time the ends of epochs.
+        None if a loop is not as-written, or if a side did not time the ends of epochs.
     """
     paired = epoch_contrast(base, other)
     if paired is not None:
         return paired.ratio()
-    if base.spec.loop != other.spec.loop:
-        return None
-    first, second = (list(_step_seconds(result).values()) for result in (base, other))
+    first, second = ([process.whole for process in _processes(result).values()] for result in (base, other))
     return stats.independent_ratio(first, second)
 
 
 def epoch_contrast(base: Result, other: Result) -> Contrast | None:
     """Return the logarithm of the other's time per step over the base's, over whole epochs, within trials.
 
+    Its variance is unknown after a single trial.
+
     Returns:
-        None if the loops differ, if the two were not measured together, or if no trial timed the ends of epochs on both
-        sides.
+        None if a loop is not as-written, if the two were not measured together, or if no trial timed the ends of epochs
+        on both sides.
     """
-    if base.spec.loop != other.spec.loop or base.group != other.group:
+    if base.group != other.group:
         return None
     first, second = _processes(base), _processes(other)
     trials = sorted(first.keys() & second.keys())
     if not trials:
         return None
-    sides = [[processes[trial] for trial in trials] for processes in (first, second)]
-    between = list(zip(*([steps for _, steps in side] for side in sides), strict=True))
-    a, b = ([blocks for blocks, _ in side] for side in sides)
+    pairs = [(first[trial], second[trial]) for trial in trials]
+    a, b = ([pair[side].blocks for pair in pairs] for side in (0, 1))
     return Contrast.adjusted(
-        [typical_ratio(x, y) + math.log1p(s) - math.log1p(f) for x, y, (f, s) in zip(a, b, between, strict=True)],
+        [typical_ratio(x.blocks, y.blocks) + math.log(y.typical_steps / x.typical_steps) for x, y in pairs],
         start_order(base, other, trials),
-        prior.of_epochs(a, b, [(f / (1 + f), s / (1 + s)) for f, s in between]),
+        prior.of_epochs(a, b, [(x.whole, y.whole) for x, y in pairs]) if len(pairs) > 1 else None,
     )
 
 
 def steps_between_epochs(result: Result) -> dict[int, float]:
-    """Return what epochs add to each step, in steps of the same process, by trial."""
-    return {trial: steps for trial, (_, steps) in _processes(result).items()}
+    """Return what passes between epochs for each step, in typical steps of the same process, by trial."""
+    return {trial: process.between / typical_step(process.blocks) for trial, process in _processes(result).items()}
 
 
-def _step_seconds(result: Result) -> dict[int, float]:
-    """Return the seconds per typical step of a result's processes over whole epochs, by trial."""
-    return {trial: (1 + steps) * typical_step(blocks) for trial, (blocks, steps) in _processes(result).items()}
-
-
-def _processes(result: Result) -> dict[int, tuple[list[Block], float]]:
-    """Return the blocks of the processes that timed their epochs, and what epochs add to each step, by trial.
-
-    What epochs add is counted in typical steps of the process.
-    """
+def _processes(result: Result) -> dict[int, _TimedProcess]:
+    """Return the processes that timed their epochs, by trial. None did if devbench's own loop ran them."""
+    if result.spec.loop != "as-written":
+        return {}
     timed = [sample for sample in usable_samples(result) if _has_timed_epochs(sample)]
     blocks = process_blocks(result) if timed else {}
-    steps = {sample.trial: typical_step(blocks[sample.trial]) for sample in timed if sample.trial in blocks}
     return {
-        sample.trial: (blocks[sample.trial], Epochs.of(sample).seconds_per_step(step) / step)
+        sample.trial: _TimedProcess(own, Epochs.of(sample).seconds_per_step(mean_step(own)))
         for sample in timed
-        if (step := steps.get(sample.trial))
+        if (own := blocks.get(sample.trial))
     }
 
 

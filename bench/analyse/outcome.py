@@ -71,11 +71,18 @@ def matrix(comparisons: Sequence[Comparison]) -> Matrix | None:
     cells: dict[tuple[str, str], MatrixCell] = {}
     for comparison in comparisons:
         base, other, word = comparison.base.id, comparison.other.id, comparison.verdict
+        whole = comparison.epoch_verdict if comparison.differs_over_epochs else None
         sides |= {side.id: side for side in (comparison.base, comparison.other) if side.id not in sides}
         if comparison.ratio is not None and not comparison.failed:
-            cells[other, base] = MatrixCell(ratio=comparison.ratio, unit=comparison.unit, verdict=word)
-            inverse = comparison.ratio.inverse
-            cells[base, other] = MatrixCell(ratio=inverse, unit=comparison.unit, verdict=INVERSE.get(word, word))
+            cells[other, base] = MatrixCell(
+                ratio=comparison.ratio, unit=comparison.unit, verdict=word, epoch_verdict=whole
+            )
+            cells[base, other] = MatrixCell(
+                ratio=comparison.ratio.inverse,
+                unit=comparison.unit,
+                verdict=INVERSE.get(word, word),
+                epoch_verdict=whole and INVERSE.get(whole, whole),
+            )
     if len(sides) not in MATRIX:
         return None
     return Matrix(results=list(sides.values()), rows=[[cells.get((row, column)) for column in sides] for row in sides])

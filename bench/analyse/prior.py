@@ -75,17 +75,18 @@ def of_ratio(base: Processes, other: Processes) -> Prior | None:
     return Prior(SCALE * statistics.fmean(map(_of_median, logs)) + QUIET**2) if logs else None
 
 
-def of_epochs(base: Processes, other: Processes, shares: Sequence[tuple[float, float]]) -> Prior | None:
+def of_epochs(base: Processes, other: Processes, whole: Sequence[tuple[float, float]]) -> Prior | None:
     """Return the prior of the logarithm of a trial's ratio over whole epochs (`bench.analyse.epoch_ratio`).
 
     In addition to `BETWEEN_EPOCHS`, the time between epochs varies as much as a single block: few ends are averaged. A
     ratio of blocks has twice the variance of a block, and the median of n normal values π/2n times that of a value. By
-    the delta method, the time between epochs counts by its share of the time.
+    the delta method, the time beyond typical steps counts by its share of the time. To this is added the variance of
+    the mean step, because a process sees few rare slow steps.
 
     Args:
         base: The baseline.
         other: The other.
-        shares: For each trial and side, the share of the time that passes between epochs.
+        whole: For each trial and side, the seconds per step over whole epochs.
 
     Returns:
         None where `of_ratio` returns none.
@@ -94,7 +95,22 @@ def of_epochs(base: Processes, other: Processes, shares: Sequence[tuple[float, f
     if not logs or steps is None:
         return None
     of_block = statistics.fmean(len(each) * _of_median(each) for each in logs) / math.pi
-    return Prior(steps.variance + (BETWEEN_EPOCHS**2 + of_block) * statistics.fmean(a**2 + b**2 for a, b in shares))
+    between = BETWEEN_EPOCHS**2 + of_block
+    beyond = [
+        sum(_beyond_typical(blocks, seconds, between) for blocks, seconds in zip(sides, trial, strict=True))
+        for *sides, trial in zip(base, other, whole, strict=True)
+    ]
+    return Prior(steps.variance + statistics.fmean(beyond))
+
+
+def _beyond_typical(blocks: Sequence[Block], whole: float, between: float) -> float:
+    """Return the variance of the logarithm of the seconds per step over whole epochs (`whole`), in typical steps.
+
+    `between` is the variance of the logarithm of the time beyond typical steps.
+    """
+    times = [block.step_seconds for block in blocks]
+    share = 1 - statistics.median(times) / whole
+    return between * share**2 + statistics.variance(times) / len(times) / whole**2
 
 
 def _logs_of_ratios(base: Processes, other: Processes) -> list[list[float]] | None:

@@ -219,3 +219,18 @@ def examples_per_step(spec: Spec, examples: int | None, samples: Sequence[Proces
     if epoch and epoch.batches == 0 and epoch.remainder:
         examples = min(examples, epoch.remainder)
     return examples * (spec.workers.batches if spec.workers else 1)
+
+
+def epoch_examples_per_step(spec: Spec, examples: float, samples: Sequence[ProcessSample]) -> float:
+    """Return the mean examples of a step over whole epochs, whose last step may hold a partial batch.
+
+    Args:
+        spec: the spec.
+        examples: examples of a full step of all workers (`examples_per_step`).
+        samples: the processes, which know the length of an epoch.
+    """
+    epoch = merged_facts(samples).epoch
+    if epoch is None or not (epoch.batches and epoch.remainder):
+        return examples
+    batch = examples / (spec.workers.batches if spec.workers else 1)
+    return examples * (epoch.batches + epoch.remainder / batch) / epoch.steps

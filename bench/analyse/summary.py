@@ -8,6 +8,7 @@ from bench.analyse import stats
 from bench.analyse.projection import project
 from bench.analyse.samples import (
     cold_starts,
+    epoch_examples_per_step,
     examples_per_step,
     mean_step,
     merged_facts,
@@ -58,9 +59,11 @@ def _add_steps(result: Result, seconds: Sequence[float], examples: int | None, f
     mean = summary.step_seconds_mean = stats.arithmetic(list(process_values(result, mean_step).values()))
     if examples:
         summary.examples_per_second = examples / step.value
-        per_step = epoch_seconds_per_step(usable_samples(result))
+        samples = usable_samples(result)
+        per_step = epoch_seconds_per_step(samples)
         if per_step:
-            summary.epoch_examples_per_second = examples / (mean.value + per_step)
+            per_epoch_step = epoch_examples_per_step(result.spec, examples, samples)
+            summary.epoch_examples_per_second = per_epoch_step / (mean.value + per_step)
     flops = facts.flops_formula or facts.flops_per_step
     if flops:
         summary.flops_per_step = flops

@@ -158,15 +158,18 @@ def _summarize(path: Path, outcome: Outcome, error: DevbenchError | None, settin
     from bench import api
     from bench.render.report import markdown
     from bench.render.report.compose import compose
-    from bench.render.sentences.comparison import verdict
+    from bench.render.sentences.comparison import over_epochs, verdict, whole_epochs
     from bench.render.sentences.gate import false_alarms
     from bench.version import __version__
 
     comparisons = [comparison for comparison in outcome.comparisons if not comparison.unfair]
-    worst = next((c for c in comparisons if c.verdict == "slower"), next(iter(comparisons), None))
+    slower = [c for c in comparisons if c.verdict == "slower"]
+    slower += [c for c in comparisons if c.differs_over_epochs and c.epoch_verdict == "slower"]
+    worst = next(iter([*slower, *comparisons]), None)
     failed = error is not None and not isinstance(error, SlowerThanAllowed)
-    lines = [error.message] if error is not None and failed else [verdict(worst), false_alarms()] if worst else []
-    head = "no verdict" if failed or worst is None else worst.verdict
+    told = [verdict(worst), whole_epochs(worst), false_alarms()] if worst else []
+    lines = [error.message] if error is not None and failed else told
+    head = "no verdict" if failed or worst is None else worst.verdict + over_epochs(worst)
     report = ""
     if outcome.results:
         report = markdown.render(compose(*api.report(settings.output, settings.threshold)), __version__)

@@ -102,7 +102,7 @@ class Comparison(Record):
     epoch_ratio: Interval | None = Field(
         None,
         description="the same over whole epochs of fit, with what passes between them, such as validations and "
-        "callbacks; null if the loops differ or a side did not time the ends of its epochs",
+        "callbacks; null if a loop is not as-written or a side did not time the ends of its epochs",
     )
     epoch_verdict: Verdict = Field(
         "not enough data", description="what the interval of the ratio over whole epochs says against the threshold"
@@ -123,6 +123,18 @@ class Comparison(Record):
         return self.ratio.inverse if self.ratio is not None and self.ratio.value > 0 else None
 
     @property
+    def differs_over_epochs(self) -> bool:
+        """Whether the verdict over whole epochs is another than that on the steps, and is worth telling.
+
+        It is if it says which side is faster. It also is if the verdict on the steps says so, and the intervals show
+        that it does not hold over whole epochs.
+        """
+        if self.ratio is None or self.epoch_ratio is None or self.epoch_verdict == self.verdict:
+            return False
+        differ = ("faster", "slower")
+        return self.epoch_verdict in differ or (self.verdict in differ and self.ratio.is_apart(self.epoch_ratio))
+
+    @property
     def failed(self) -> list[Side]:
         """The sides that failed. Trials before a failure give a ratio, but no verdict."""
         return [side for side in (self.base, self.other) if side.failure is not None]
@@ -139,6 +151,9 @@ class MatrixCell(Record):
     ratio: Interval = Field(description="time of the row over that of the column")
     unit: Unit = Field(description="what the ratio is per")
     verdict: Verdict = Field(description="verdict on the result of the row")
+    epoch_verdict: Verdict | None = Field(
+        None, description="the same over whole epochs; null if it is not worth telling beside the verdict on the steps"
+    )
 
 
 class Matrix(Record):

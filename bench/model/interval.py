@@ -54,6 +54,12 @@ class Interval(Record):
         """Whether the interval contains 0, or has no bounds."""
         return self.low is None or self.high is None or self.low <= 0 <= self.high
 
+    def is_apart(self, other: Interval) -> bool:
+        """Return whether both intervals have bounds and do not overlap."""
+        if self.low is None or self.high is None or other.low is None or other.high is None:
+            return False
+        return self.high < other.low or other.high < self.low
+
     @property
     def inverse(self) -> Interval:
         """The inverse of a ratio, with its bounds. A bound of 0 becomes infinite. The value must not be 0."""

@@ -122,7 +122,9 @@ class Stop(Record):
     target: float | None = Field(None, description="relative error asked for, or the threshold if specs are compared")
     settled: bool = Field(False, description="whether the target was reached, or every verdict settled")
     by_epochs: bool = Field(
-        False, description="whether a verdict settled only over whole epochs, and that of the steps is undecided"
+        False,
+        description="whether at least one verdict of the group is settled only over whole epochs, so that of its steps "
+        "is undecided",
     )
     error_of: Literal["step", "ratio"] = Field(
         "step", description="what the error is of: the typical step, or its ratio to the baseline"

@@ -153,10 +153,7 @@ class Session:
 
     def _run_trial(self) -> None:
         """Start one worker for each spec, interleave their blocks, and diagnose."""
-        separate = self.design.separate_starts
-        if not self._stop.has_time_for_pilot(self._first_trial_seconds):
-            separate = min(separate, 1)
-        together = self._progress.trial > separate
+        together = self._progress.trial > self._stop.separate_starts(self._first_trial_seconds)
         for members in self.launcher.trial(self._in_start_order(), together):
             if members:
                 self._measure(members)

@@ -78,6 +78,20 @@ class StopDecision:
         alone = len(self._results) == 1
         return alone or stopping.has_time_for_pilot(trial_seconds, self._settings, self._design.pilot)
 
+    def separate_starts(self, trial_seconds: float) -> int:
+        """Return the number of trials whose workers start one after another.
+
+        If the pilot does not fit into the time limit, it is one. Only these trials time the ends of epochs, and the
+        ratio over whole epochs needs two.
+
+        Args:
+            trial_seconds: Seconds of the first trial. 0 before it has ended.
+        """
+        separate = self._design.separate_starts
+        if self.has_time_for_pilot(trial_seconds):
+            return separate
+        return min(separate, 2 if self._design.over_epochs else 1)
+
     def reason(self, trial_seconds: float) -> StopReason | None:
         """Return the reason to stop after a trial. None to continue.
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bench.analyse import stats
-from bench.analyse.compare import unit_of
+from bench.analyse.compare import epoch_factor
 from bench.analyse.epoch_ratio import epoch_contrast
 from bench.analyse.explain.gains import gain_of
 from bench.analyse.samples import process_totals
@@ -67,7 +67,7 @@ class Accuracy:
         settled: Whether the target is reached, so that the session may stop.
         decided: Whether the published intervals decide. Their level is lower, because they are looked at once.
         clear: Whether a comparison is so clear that it may stop before the pilot ends.
-        by_epochs: Whether a verdict is settled only over whole epochs. That of the steps is undecided.
+        by_epochs: Whether at least one verdict is settled only over whole epochs. That of its steps is undecided.
     """
 
     error: float
@@ -110,7 +110,7 @@ def accuracy(
 def _over_epochs(base: Result, other: Result) -> stats.Contrast | None:
     """Return the logarithm of the ratio over whole epochs, per unit of the comparison. None if it is not known."""
     contrast = epoch_contrast(base, other)
-    return replace(contrast, mean=contrast.mean + math.log(unit_of(base, other)[1])) if contrast else None
+    return replace(contrast, mean=contrast.mean + math.log(epoch_factor(base, other))) if contrast else None
 
 
 def accuracy_of_contrasts(

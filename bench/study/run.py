@@ -35,9 +35,11 @@ def run(
     """Measure workloads. The arguments, results and errors are those of `bench.api.run`.
 
     `deadline` is the monotonic seconds by which the last trial should end. None if only the settings limit the time.
-    `over_epochs` is `Design.over_epochs`.
+    `over_epochs` is `Design.over_epochs`. It does not apply if the user set a threshold, which asks for the verdict on
+    the steps.
     """
     results: list[Result] = []
+    over_epochs = over_epochs and "threshold" not in settings.model_fields_set
 
     def kept() -> tuple[list[Result], Outcome]:
         return results, Outcome.of(pair_groups(results), settings.threshold)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 from bench.worker.fit_epochs import Call, FitEpochs
@@ -52,12 +53,14 @@ class EpochEnd:
             `FitEpochs.iterator_gap`. None if no epoch followed.
         steps: steps in `start`: those of the first call if it does not count, otherwise 0.
         validation: the validation that `fit` ran. None if it ran none.
+        program: how often the program had started again.
     """
 
     end: float
     start: float | None = None
     steps: int = 0
     validation: float | None = None
+    program: int = 0
 
 
 class EpochTimer:
@@ -71,13 +74,15 @@ class EpochTimer:
 
     Attributes:
         ends: what happened between epochs so far, in order.
-        partials: seconds of the steps on a partial batch so far, in order.
+        partials: the steps on a partial batch so far, in order: how often the program had started again, and seconds.
+        program: how often the program has started again. Each time, it traces again.
         value: what the latest call returned. None before the first.
     """
 
     def __init__(self, clock: Clock, epochs: FitEpochs, sync: Callable[[Any], float], losses: Losses) -> None:
         self.ends: list[EpochEnd] = []
-        self.partials: list[float] = []
+        self.partials: list[tuple[int, float]] = []
+        self.program = 0
         self._clock = clock
         self._epochs = epochs
         self._sync = sync
@@ -90,9 +95,9 @@ class EpochTimer:
         self._validation: float | None = None
 
     @property
-    def validations(self) -> list[float]:
-        """Seconds of the validations so far, in order."""
-        return [end.validation for end in self.ends if end.validation is not None]
+    def validations(self) -> list[tuple[int, float]]:
+        """The validations so far, in order: how often the program had started again, and seconds."""
+        return [(end.program, end.validation) for end in self.ends if end.validation is not None]
 
     def before(self, call: Call) -> None:
         """Let the clock continue, if this call counts."""
@@ -141,12 +146,13 @@ class EpochTimer:
             self._open = False
             return
         seconds = self._ended - self._last_step - (validation or 0.0)
-        self.ends.append(EpochEnd(seconds, validation=validation))
+        self.ends.append(EpochEnd(seconds, validation=validation, program=self.program))
         self._open = True
 
     def end_program(self) -> None:
-        """Record that the program ended by itself. No epoch follows the last one."""
+        """Record that the program ended by itself and starts again. No epoch follows the last one."""
         self._open = False
+        self.program += 1
         self._epochs.fresh = self._clock.paused
 
     def send_phases(self, send: Callable[[PhaseEnded], None], step: float) -> None:
@@ -159,26 +165,24 @@ class EpochTimer:
             send: sends an event to the parent.
             step: seconds of a step.
         """
-        first, *later = self.ends
-        send(PhaseEnded(phase="first_epoch_end", seconds=first.end))
-        send(PhaseEnded(phase="epoch_end", seconds=statistics.fmean(end.end for end in later or [first])))
+        send(PhaseEnded(phase="first_epoch_end", seconds=self.ends[0].end))
+        ends = _later([(end.program, end.end) for end in self.ends])
+        send(PhaseEnded(phase="epoch_end", seconds=statistics.fmean(ends)))
         starts = [max(0.0, end.start - end.steps * step) for end in self.ends if end.start is not None]
         if starts:
             send(PhaseEnded(phase="epoch_start", seconds=statistics.median(starts)))
         if self.validations:
-            again = self.validations[1:] or self.validations
-            send(PhaseEnded(phase="first_validation", seconds=self.validations[0]))
-            send(PhaseEnded(phase="validation", seconds=statistics.fmean(again)))
+            send(PhaseEnded(phase="first_validation", seconds=self.validations[0][1]))
+            send(PhaseEnded(phase="validation", seconds=statistics.fmean(_later(self.validations))))
         if self.partials:
-            again = self.partials[1:] or self.partials
-            send(PhaseEnded(phase="partial_batch", seconds=self.partials[0]))
-            send(PhaseEnded(phase="partial_batch_again", seconds=statistics.median(again)))
+            send(PhaseEnded(phase="partial_batch", seconds=self.partials[0][1]))
+            send(PhaseEnded(phase="partial_batch_again", seconds=statistics.median(_later(self.partials))))
 
     def _aside(self, call: Call, value: Any) -> None:
         """Time a call that does not count as steps."""
         self._sync(value)
         if call.partial:
-            self.partials.append(time.perf_counter() - self._last_step)
+            self.partials.append((self.program, time.perf_counter() - self._last_step))
         if call.first:
             self._begin(call.steps)
         if not self._clock.counts_all:
@@ -205,3 +209,15 @@ class EpochTimer:
             seconds = time.perf_counter() - self._ended - self._epochs.iterator_gap
             self.ends[-1].start, self.ends[-1].steps = seconds, steps
         self._open = False
+
+
+def _later(times: Sequence[tuple[int, float]]) -> list[float]:
+    """Return the seconds of the times that are not the first of their program, which may trace.
+
+    If there is none, return all but the first one, or that one.
+
+    Args:
+        times: how often the program had started again, and seconds, in order.
+    """
+    later = [seconds for (before, _), (program, seconds) in pairwise(times) if program == before]
+    return later or [seconds for _, seconds in times[1:] or times]

@@ -215,6 +215,13 @@ def test_throughput_over_whole_epochs_contains_what_passes_between_them() -> Non
     assert summary.epoch_examples_per_second == pytest.approx(32 / (0.01 + 0.09))
 
 
+def test_throughput_over_whole_epochs_counts_the_examples_of_a_partial_batch() -> None:
+    facts = {"epoch": {"batches": 3, "remainder": 8}, "total_steps": 4}
+    phases = {**PHASES, "epoch_end": 0.6, "partial_batch": 0.1, "partial_batch_again": 0.004}
+    summary = summarized(sample(phases=phases, facts=facts), examples=32).summary
+    assert summary.epoch_examples_per_second == pytest.approx((3 * 32 + 8) / (3 * 0.01 + 0.004 + 0.6))
+
+
 def test_a_training_that_is_shorter_than_the_warm_up_has_only_the_steps_of_the_warm_up() -> None:
     warm_up = series(0.01, warm=0.05)  # 10 steps
     projection = summarized(sample(series=[warm_up], facts={"total_steps": 6})).projection

@@ -34,6 +34,7 @@ class Fit:
         known: whether Keras knows the length of an epoch before the first one ended.
         frequency: `validation_freq`.
         waits: whether each epoch waits until the iterator of the one before has ended.
+        traces_again: whether a program that starts again compiles and traces again.
     """
 
     def __init__(
@@ -45,7 +46,9 @@ class Fit:
         known: bool = True,
         frequency: int = 1,
         waits: bool = False,
+        traces_again: bool = False,
     ) -> None:
+        self.traces_again = traces_again
         self.now = 100.0
         self.events: list[Any] = []
         self.orders = [*orders, Finish()]
@@ -112,6 +115,8 @@ class Fit:
         self.timer.end_epoch()
 
     def end_program(self) -> None:
+        if self.traces_again:
+            self.compiled = self.validated = False
         self.timer.end_program()
         self.epochs.end_program()
 
@@ -221,6 +226,22 @@ def test_a_block_continues_when_a_program_of_short_epochs_starts_again(monkeypat
     assert [(block.steps, block.seconds) for block in fit.of(BlockTimed)] == [(30, pytest.approx(30 * STEP))] * 2
     assert fit.loop.restarts > 2
     assert fit.phases()["epoch_start"] == pytest.approx(FILL)  # the start of a program is not the start of an epoch
+
+
+def test_a_program_that_starts_again_traces_again_in_its_first_epoch_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=3), batches=7, remainder=True, traces_again=True)
+    fit.run(epochs=2, programs=100)
+    assert fit.loop.restarts > 2
+    phases = fit.phases()
+    assert phases["first_validation"] == pytest.approx(VALIDATION + TRACE)
+    assert phases["validation"] == pytest.approx(VALIDATION)
+    assert phases["partial_batch_again"] == pytest.approx(PARTIAL)
+
+
+def test_a_program_of_one_epoch_has_no_later_ends_of_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = Fit(monkeypatch, Go(steps=30, blocks=3), batches=7, traces_again=True)
+    fit.run(epochs=1, programs=100)
+    assert fit.phases()["validation"] == pytest.approx(VALIDATION + TRACE)
 
 
 def test_a_program_of_one_step_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from bench.render import numbers
 from bench.render.labels import short_labels
 from bench.render.messages import Message
 from bench.render.report.document import Row, Section, Table
+from bench.render.sentences.comparison import over_epochs
 from bench.render.text import plain
 
 BATCH = 500
@@ -135,7 +136,7 @@ def _speed(comparison: Comparison | None) -> str:
         return f"not comparable: {comparison.unfair[0].name}"
     if comparison.speedup is None:
         return NONE
-    return f"{comparison.verdict}: {numbers.times(comparison.speedup)} as fast"
+    return f"{comparison.verdict}: {numbers.times(comparison.speedup)} as fast{over_epochs(comparison)}"
 
 
 def _labels(database: Database, rows: Mapping[str, Any]) -> dict[str, str]:

@@ -77,8 +77,10 @@ def _processes(stop: Stop) -> str:
     target = "" if stop.target is None else f" of ±{numbers.percent(stop.target)}"
     goal, success = f"the target{target}", f"target{target} met"
     if stop.error_of == "ratio":
-        goal, success = "a verdict", "verdict over whole epochs settled" if stop.by_epochs else "verdict settled"
-        error = "" if stop.error is None else f", ratio {uncertainty(stop.error)}"
+        goal, success, ratio = "a verdict", "verdict settled", "ratio"
+        if stop.by_epochs:
+            success, ratio = "verdicts settled, at least one only over whole epochs", "ratio of steps"
+        error = "" if stop.error is None else f", {ratio} {uncertainty(stop.error)}"
     reason = {
         "target": f"{success}{error}",
         "max-time": f"--max-time reached before {goal}{error}",

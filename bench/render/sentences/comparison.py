@@ -44,6 +44,11 @@ def verdict(comparison: Comparison, labels: Labels = OWN) -> str:
     return f"{word}: {longer} ({evidence})."
 
 
+def over_epochs(comparison: Comparison) -> str:
+    """Return what follows the word of the verdict if that over whole epochs is worth telling; otherwise empty."""
+    return f"; over whole epochs {comparison.epoch_verdict}" if comparison.differs_over_epochs else ""
+
+
 def _sides(comparison: Comparison, labels: Labels) -> tuple[str, str]:
     """Return the labels of the baseline and of the other."""
     base, other = comparison.base, comparison.other
@@ -96,16 +101,27 @@ def mean_step(comparison: Comparison, labels: Labels = OWN) -> str:
 
 
 def whole_epochs(comparison: Comparison, labels: Labels = OWN) -> str:
-    """Say that one side is faster over whole epochs, if the steps have another verdict; otherwise empty."""
+    """Say which side is faster over whole epochs, if the steps have another verdict; otherwise empty."""
     ratio, word = comparison.epoch_ratio, comparison.epoch_verdict
-    if ratio is None or word not in ("faster", "slower") or word == comparison.verdict:
+    if ratio is None or not comparison.differs_over_epochs:
         return ""
-    _, other = _sides(comparison, labels)
-    per = f" per {comparison.unit}"
-    start = f"Over whole epochs, including callbacks and validations, {other} is"
+    base, other = _sides(comparison, labels)
+    evidence = units(comparison.paired, ratio.n)
+    start = f"Over whole epochs, with validations and callbacks spread over the {comparison.unit}s, {other}"
     if word == "faster":
-        return f"{start} {numbers.times(ratio.inverse)} as fast{per}."
-    return f"{start} slower: {numbers.times(ratio)} as long{per}."
+        return f"{start} is {numbers.times(ratio.inverse)} as fast as {base} ({evidence})."
+    longer = f"{start} takes {numbers.times(ratio)} as long as {base}"
+    if word == "same":
+        return f"{longer}, within the threshold of {numbers.percent(comparison.threshold)} ({evidence})."
+    return f"{longer} ({evidence}){': undecided' if word == 'undecided' else ''}."
+
+
+def stopped_by_epochs(results: Iterable[Result], threshold: float) -> str:
+    """Say how to settle the steps of a run that stopped because a comparison is clear over whole epochs; or empty."""
+    if not any(result.stop and result.stop.reason == "target" and result.stop.by_epochs for result in results):
+        return ""
+    option = f"--threshold {numbers.percent(threshold)}"
+    return f"The run stopped because a comparison is clear over whole epochs. To settle its steps too, add {option}."
 
 
 def cold_start(comparison: Comparison, labels: Labels = OWN) -> str:

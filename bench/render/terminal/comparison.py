@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from bench.model.comparison import Comparison, Matrix, MatrixCell
+from bench.model.comparison import Comparison, Matrix, MatrixCell, Verdict
+from bench.model.words import join_words
 from bench.render import numbers
 from bench.render.labels import phase_label
 from bench.render.sentences import comparison as sentences
 from bench.render.sentences.comparison import Labels
 from bench.render.text import WIDTH, filled
 
-CELL = 15
+CELL = 16
 """Characters of a column in a matrix."""
+
+OVER_EPOCHS: Mapping[Verdict, str] = {
+    "faster": "is faster than",
+    "slower": "is slower than",
+    "same": "is as fast as",
+    "undecided": "is undecided against",
+}
+"""The verdicts over whole epochs below a matrix."""
 
 SHORT = {"not enough data": "too few"}
 """Short forms of the verdicts that are too long for a matrix."""
@@ -63,7 +72,8 @@ def phases(comparison: Comparison) -> list[str]:
 def matrix_lines(matrix: Matrix, labels: Labels | None = None, width: int = WIDTH) -> list[str]:
     """Return a matrix as lines. Each cell has the ratio and the verdict of its row against its column.
 
-    A dash means that the two were not compared. Columns that do not fit beside each other follow below.
+    A dash means that the two were not compared. Columns that do not fit beside each other follow below. A cell has an
+    asterisk if its verdict over whole epochs is another. These verdicts follow.
 
     Args:
         matrix: the matrix.
@@ -80,8 +90,17 @@ def matrix_lines(matrix: Matrix, labels: Labels | None = None, width: int = WIDT
         lines.append("     " + "".join(f"{letter:>{CELL}}" for letter in letters[columns]))
         for letter, row in zip(letters, matrix.rows, strict=True):
             lines.append(f"  {letter}  " + "".join(f"{_cell(cell):>{CELL}}" for cell in row[columns]))
-    return lines
+    differ = [
+        f"{letters[number]} {OVER_EPOCHS.get(cell.epoch_verdict, cell.epoch_verdict)} {letter}"
+        for number, row in enumerate(matrix.rows)
+        for letter, cell in zip(letters[:number], row, strict=False)
+        if cell is not None and cell.epoch_verdict is not None
+    ]
+    return lines + (filled(f"* Over whole epochs, {join_words(differ)}.", width, 2) if differ else [])
 
 
 def _cell(cell: MatrixCell | None) -> str:
-    return f"{numbers.rounded(cell.ratio.value)} {SHORT.get(cell.verdict, cell.verdict)}" if cell else "–"
+    if cell is None:
+        return "–"
+    mark = "*" if cell.epoch_verdict is not None else ""
+    return f"{numbers.rounded(cell.ratio.value)} {SHORT.get(cell.verdict, cell.verdict)}{mark}"

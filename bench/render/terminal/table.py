@@ -144,6 +144,8 @@ def _verdicts(
             shown.sort(key=lambda difference: difference.name.startswith("packages"))  # the long lists come last
             lines += [sentences.difference(difference, None if verbose else NAMED) for difference in shown]
         yield from (Text(wrapped(line, width, 2)) for line in lines)
+    if comparisons and (hint := sentences.stopped_by_epochs(group, comparisons[0].threshold)):
+        yield Text(wrapped(hint, width))
     if comparisons and not all(result.interleaved for result in group):
         yield Text(wrapped("Memory cannot hold all workers of a trial at once, so whole processes alternated.", width))
 

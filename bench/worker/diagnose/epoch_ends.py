@@ -116,7 +116,7 @@ def _time_short_epochs(
     times = StepTimes(synchronizer.sync, ends)
     with rig.scope(), hook.unobserved(), contextlib.suppress(Finished):
         observer = EpochTimer(times, hook.epochs, synchronizer.sync, Losses())
-        observer.ends, observer.partials = ends, partials
+        observer.ends, observer.partials, observer.program = ends, partials, timer.program
         hook.observer = observer
         if epoch and remainder:  # Keras does not know the partial batch of a shortened dataset
             hook.epochs.length = Epoch(batches=min(BATCHES, epoch.batches), remainder=remainder)

@@ -13,7 +13,7 @@ from bench.render.labels import quoted
 from bench.render.messages import Message
 from bench.render.report.document import Figure, Row, Section, Table
 from bench.render.report.result_set import ResultSet
-from bench.render.sentences.comparison import break_even, not_comparable, units
+from bench.render.sentences.comparison import break_even, not_comparable, over_epochs, units
 
 COLUMNS = ("based on", "ahead from a cold start", "other differences")
 
@@ -47,7 +47,8 @@ def _row(comparison: Comparison, label_of: dict[str, str], by_id: dict[str, Resu
         return Row(label, (word, numbers.factor(ratio) if ratio else "–", evidence, "–", differences), "alarm")
     unit = "" if comparison.unit == "step" else f" per {comparison.unit}"
     winner = _winner(comparison.break_even, comparison, label_of)
-    return Row(label, (comparison.verdict, numbers.factor(ratio) + unit, evidence, winner, differences))
+    word = comparison.verdict + over_epochs(comparison)
+    return Row(label, (word, numbers.factor(ratio) + unit, evidence, winner, differences))
 
 
 def _evidence(comparison: Comparison) -> str:
