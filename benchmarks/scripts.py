@@ -1,9 +1,9 @@
 """Does a step take as long in a script as in a workload, and what does watching a script cost?
 
-`python -m benchmarks.scripts [--max-time 5m]`. It writes the same programs as scripts and as workloads, one that calls
-`fit` and one with a loop of its own, with steps of about 1 ms, and lets `devbench run --compare` interleave both forms.
+`python -m benchmarks.scripts [--max-time 5m] [--units 128]`. It writes the same programs as scripts and as workloads, one that calls
+`fit` and one with a loop of its own, with steps of about 1 ms by default, and lets `devbench run --compare` interleave both forms.
 The cost of watching is measured in one process: the CPU time of a call of a small `tf.function` with and without
-devbench's observers, alternately. The program prints one JSON document.
+devbench's observers, alternately. The program prints a JSON document for each figure once it is known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import tensorflow as tf
 random = np.random.default_rng(0)
 x = random.random((6400, 64), dtype="float32")
 y = x.mean(axis=1, keepdims=True)
-hidden = [tf.keras.layers.Dense(128, activation="relu") for _ in range(3)]
+hidden = [tf.keras.layers.Dense(UNITS, activation="relu") for _ in range(3)]
 network = tf.keras.Sequential([tf.keras.Input(shape=(64,)), *hidden, tf.keras.layers.Dense(1)])
 """
 
@@ -68,11 +68,11 @@ CALLS = 100
 ROUNDS = 300
 
 
-def compared(name: str, max_time: str) -> dict[str, Any]:
+def compared(name: str, max_time: str, units: int) -> dict[str, Any]:
     """Return the time of a step as a script divided by that as a workload, with its interval."""
     with tempfile.TemporaryDirectory() as folder:
         for form, text in zip(("script", "workload"), PROGRAMS[name], strict=True):
-            (Path(folder) / f"{form}.py").write_text(text)
+            (Path(folder) / f"{form}.py").write_text(text.replace("UNITS", str(units)))
         files = ["./workload.py", "./script.py"]
         options = ["--compare", "--json", "--threads", "1", "--max-time", max_time]  # with more, processes vary more
         command = [sys.executable, "-m", "bench", "run", *files, *options]
@@ -114,7 +114,7 @@ def watching() -> dict[str, float]:
         return loss
 
     kind, x = type(train_step), tf.ones((4,))
-    seen = Observation(tf, None, lambda path: path == __file__, Path(__file__).parent, exact=False)  # type: ignore[arg-type]
+    seen = Observation(tf, None, lambda path: path == __file__, (Path(__file__).parent,), exact=False)  # type: ignore[arg-type]
     Updates(seen)
     observed = kind.__call__
 
@@ -144,9 +144,11 @@ def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--max-time", default="5m", help="time limit of each comparison")
+    parser.add_argument("--units", type=int, default=128, help="units of each layer; more make a step longer")
     arguments = parser.parse_args()
-    figures: dict[str, Any] = {name: compared(name, arguments.max_time) for name in PROGRAMS}
-    print(json.dumps({**figures, "watching": watching()}, indent=1))
+    print(json.dumps({"watching": watching()}), flush=True)
+    for name in PROGRAMS:
+        print(json.dumps({name: compared(name, arguments.max_time, arguments.units)}), flush=True)
 
 
 if __name__ == "__main__":

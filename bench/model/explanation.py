@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, OUTSIDE
+from bench.model.causes import BETWEEN_EPOCHS, BETWEEN_STEPS, FILLING, OUTSIDE
 from bench.model.comparison import Verdict
 from bench.model.facts import CallKind
 from bench.model.interval import Interval
@@ -263,7 +263,8 @@ class Explanation(Record):
     @property
     def steps_share(self) -> float:
         """Share of the time of an epoch that its steps take. 1 if little or nothing is known to pass between them."""
-        return 1.0 - (self.between_epochs or self.between_steps or 0.0)
+        between = self.between_epochs or self.between_steps or 0.0
+        return (1.0 - between) * (1.0 - (self._share_of(FILLING) or 0.0))
 
     @property
     def steps_are_minor(self) -> bool:

@@ -219,8 +219,13 @@ class Launcher:
         return servers.fork if servers.wait(variables, max(0.0, seconds)) else spawn
 
     @contextmanager
-    def guard(self, result: Result, worker: WorkerSample) -> Iterator[None]:
+    def guard(self, result: Result, worker: WorkerSample, timed: bool = False) -> Iterator[None]:
         """Let only the worker's own result fail if the worker fails.
+
+        Args:
+            result: The result.
+            worker: The worker.
+            timed: Whether its steps are timed. The result then keeps them, even if the worker hangs.
 
         Raises:
             ClusterLost: Another host is gone, without which the remaining results would wait in vain.
@@ -228,6 +233,9 @@ class Launcher:
         try:
             yield
         except WorkerEnded as ended:
+            if timed and ended.failure.kind == "hung":
+                worker.fail(ended.failure.model_copy(update={"kind": "interrupted"}))
+                return
             worker.fail(ended.failure)
             result.failure = ended.failure
             self._save(result)

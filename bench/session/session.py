@@ -181,10 +181,10 @@ class Session:
         for result, worker in sorted(members, key=lambda member: member[0] is not baseline):
             if worker.sample.failure is not None:
                 continue
-            with self.launcher.guard(result, worker):
+            known = diagnosed and result is baseline
+            inspect = self.design.inspect and len(result.samples) == 1 and not known
+            with self.launcher.guard(result, worker, timed=True):
                 worker.resume()
-                known = diagnosed and result is baseline
-                inspect = self.design.inspect and len(result.samples) == 1 and not known
                 worker.finish(
                     check_placement=result.placement is None and not known,
                     latency=len(worker.sample.series) == 1 and result.spec.loop != "fused" and not diagnosed,
@@ -193,8 +193,9 @@ class Session:
                     waits=not diagnosed and self._stop.has_time_for_pilot(time.monotonic() - self._trial_start),
                     brief=known,
                 )
-                if inspect and result.key in self._scouted:
-                    worker.sample.facts = worker.sample.facts.completed(self._scouted[result.key])
+            if inspect and result.key in self._scouted:
+                worker.sample.facts = worker.sample.facts.completed(self._scouted[result.key])
+            if result.failure is None:
                 copy_common(worker, result)
 
     def _has_pipeline(self) -> bool:

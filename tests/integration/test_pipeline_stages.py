@@ -34,7 +34,18 @@ def stages(warm_server: WarmServer | None) -> dict[str, Any]:
             time.sleep(0.002)
             return index
 
+    computed = []
+
+    def counted(x):
+        return tf.py_function(lambda y: (time.sleep(0.002), computed.append(1), y)[2], [x], tf.int64)
+
+    stages.SLOW_START = 0.3
+    shuffled = [stage.model_dump() for stage in stages.measure(source.map(counted).shuffle(300).batch(2).prefetch(1))]
+    stages.SLOW_START = 3.0
+
     report(
+        shuffled=shuffled,
+        computed=len(computed),
         rows=[stage.model_dump() for stage in stages.measure_py_dataset(Rows(), 5)],
         generated=[stage.model_dump() for stage in stages.measure(generated)],
         piped=[stage.model_dump() for stage in stages.measure(piped)],
@@ -54,6 +65,15 @@ def test_each_stage_is_listed_with_its_function_and_the_slow_one_takes_the_time(
     assert piped[1]["seconds"] < 0.2 * piped[2]["seconds"]  # filling the buffer does not count
     assert piped[2]["seconds"] - piped[1]["seconds"] >= 8 * 0.002
     assert piped[2]["seconds"] - piped[1]["seconds"] > 0.5 * piped[-1]["seconds"]
+
+
+def test_a_large_shuffle_buffer_is_filled_once_and_its_filling_is_timed(stages: dict[str, Any]) -> None:
+    by_stage = {stage["stage"]: stage for stage in stages["shuffled"]}
+    assert by_stage["shuffle"]["filling_seconds"] > 300 * 0.002
+    assert by_stage["shuffle"]["buffer"] == 300
+    assert by_stage["prefetch"]["seconds"] > 2 * 0.002
+    fillings = stages["computed"] / 300
+    assert fillings < 4, "the parts before the buffer are timed too, but the buffer is filled for at most two of them"
 
 
 def test_stages_before_a_filter_are_left_out(stages: dict[str, Any]) -> None:

@@ -140,6 +140,13 @@ def retracing() -> Finding:
     )  # fmt: skip
 
 
+def test_what_fills_the_shuffle_buffer_leaves_less_of_an_epoch_to_the_steps() -> None:
+    filling = Finding(cause=FILLING, sentence="", evidence="", share=0.8)
+    document = concluded(findings=[filling], parts=[part("dispatch", "resident", "fused", 0.9)])
+    assert [change.name for change in document.answer] == [FILLING, "dispatch"]
+    assert document.steps_are_minor
+
+
 def test_a_gain_belongs_to_the_finding_whose_only_change_it_is() -> None:
     eager = Finding(
         cause="eager execution", sentence="", evidence="", share=0.99, estimated=True, fix="Use a @tf.function."

@@ -120,6 +120,20 @@ def test_a_worker_that_fails_while_it_warms_up_leaves_the_others_together(monkey
 
 
 @pytest.mark.parametrize(
+    ("kind", "timed", "fails"), [("hung", True, False), ("hung", False, True), ("crashed", True, True)]
+)
+def test_a_result_keeps_the_steps_of_a_worker_that_hangs_after_they_were_timed(
+    kind: Any, timed: bool, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher, result = StandInLauncher(on_gpu(monkeypatch, 16)), measured("1", [0.1])
+    worker = launcher.start(result)
+    with launcher.guard(result, worker, timed=timed):
+        raise WorkerEnded(Failure(kind=kind, message="it ended", phase="pipeline"))
+    assert (result.failure is not None) == fails
+    assert worker.sample.failure.kind == (kind if fails else "interrupted")
+
+
+@pytest.mark.parametrize(
     ("number", "message"),
     [
         (errno.EAGAIN, "cannot start a worker: Resource temporarily unavailable"),

@@ -28,6 +28,13 @@ REPEAT_SECONDS = 5.0
 FIRST_SECONDS = 60.0
 """Time limit after which no stage is timed any more. To time a stage, the buffers before it must be filled first."""
 
+SLOW_START = 3.0
+"""Seconds of a start after which the pipeline is started only once."""
+
+FEW_ELEMENTS = 20
+SLOW_SECONDS = 2.0
+"""Maximum number of elements that are timed after such a start, and the seconds after which no other one is."""
+
 MOST_ELEMENTS = 10_000_000
 
 FILL_SECONDS = 10.0
@@ -117,10 +124,12 @@ def measure(dataset: Any, report: Callable[[str], None] = lambda stage: None) ->
     """
     counted = list(_with_elements(stages(dataset)))
     parts = [_PipelinePrefix(stage, elements) for stage, elements in counted[:1] + counted[:0:-1]]
-    start = time.perf_counter()
+    start, whole = time.perf_counter(), parts[0]
     for _ in range(REPEATS):
         for part in parts:
-            if time.perf_counter() - start < (REPEAT_SECONDS if part.timed else FIRST_SECONDS):
+            if part is not whole and whole.starts_slowly and part.fills:
+                part.share_start(whole)  # another start would fill the buffer again
+            elif time.perf_counter() - start < (REPEAT_SECONDS if part.timed else FIRST_SECONDS):
                 report(describe(part.stage).stage)
                 part.time()
     return [part.described() for part in parts[1:] + parts[:1]]
@@ -160,11 +169,33 @@ class _PipelinePrefix:
 
     def time(self) -> None:
         """Time a pass over no element, which is the start alone, and a pass that takes long enough."""
+        if self.starts_slowly:
+            return
+        if not self._count:
+            self._time_once()
+            if self.starts_slowly:
+                return
         self._start = min(self._start, _seconds_to_skip(self._endless, 0))
         if self._count:
             self._pass = min(self._pass, _seconds_to_skip(self._endless, self._count))
         if not self._count or (self._net < ENOUGH_SECONDS / 2 and self._count < MOST_ELEMENTS):
             self._pass = self._calibrate()  # again if a stall made too few elements seem enough
+
+    def _time_once(self) -> None:
+        """Time the start. If that takes long, also time a few elements that follow."""
+        iterator, began = iter(self._endless), time.perf_counter()
+        next(iterator)
+        self._start = time.perf_counter() - began
+        if not self.starts_slowly:
+            return
+        while self._count < FEW_ELEMENTS * self.elements and time.perf_counter() - began < self._start + SLOW_SECONDS:
+            next(iterator)
+            self._count += 1
+        self._pass = time.perf_counter() - began
+
+    def share_start(self, whole: _PipelinePrefix) -> None:
+        """Take the start of the whole pipeline for the start of this part, which is most of it."""
+        self._start = min(self._start, whole._start)
 
     def _calibrate(self) -> float:
         """Find a number of elements that takes long enough. Return the seconds of the last pass."""
@@ -182,10 +213,21 @@ class _PipelinePrefix:
         stage = describe(self.stage)
         if self.timed:
             stage.seconds = self._net / self._count * self.elements
+        if self._start < math.inf:
             buffer = getattr(self.stage, "_buffer_size", None)
-            if "Shuffle" in type(self.stage).__name__ and buffer is not None:
+            if self.fills and buffer is not None:
                 stage.buffer, stage.filling_seconds = int(buffer), self._start
         return stage
+
+    @property
+    def fills(self) -> bool:
+        """Whether its last stage fills a buffer before it delivers an element."""
+        return "Shuffle" in type(self.stage).__name__
+
+    @property
+    def starts_slowly(self) -> bool:
+        """Whether its start takes so long that it is not repeated."""
+        return SLOW_START < self._start < math.inf
 
     @property
     def timed(self) -> bool:
