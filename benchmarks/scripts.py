@@ -1,9 +1,10 @@
 """Does a step take as long in a script as in a workload, and what does watching a script cost?
 
-`python -m benchmarks.scripts [--max-time 5m] [--units 128]`. It writes the same programs as scripts and as workloads, one that calls
-`fit` and one with a loop of its own, with steps of about 1 ms by default, and lets `devbench run --compare` interleave both forms.
-The cost of watching is measured in one process: the CPU time of a call of a small `tf.function` with and without
-devbench's observers, alternately. The program prints a JSON document for each figure once it is known.
+`python -m benchmarks.scripts [--max-time 5m] [--units 128]`. It writes the same programs as scripts and as workloads,
+one that calls `fit` and one with a loop of its own, with steps of about 1 ms by default. It lets `devbench run
+--compare` interleave both forms. The cost of watching is measured in one process: the CPU time of a call of a small
+`tf.function` with and without devbench's observers, alternately. The program prints a JSON document for each figure
+once it is known.
 """
 
 from __future__ import annotations

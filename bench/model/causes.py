@@ -50,6 +50,7 @@ ON_HOST = "operations on the host"
 NEW_DATASET = "a new dataset for each call"
 PYTHON = "Python between calls of TensorFlow"
 BUILDING = "objects built in the loop"
+SUMMARIES = "summaries in each step"
 
 GROWING = "steps that take longer and longer"
 SMALL_STEPS = "small steps"

@@ -184,12 +184,12 @@ class PersistentTapes(InLines):
     several_gradients: bool = Field(description="whether other persistent tapes of a step compute several gradients")
 
 
-CallKind = Literal["graph", "eager", "keras", "tracing", "building", "read", "input", "python", "other"]
+CallKind = Literal["graph", "eager", "keras", "tracing", "building", "read", "input", "summary", "python", "other"]
 """What a line of the program spends its time on.
 
 graph: a `tf.function` or a session. eager: operations that run one by one. keras: a method of Keras that runs its own
 steps. tracing: tracing graphs. building: building layers, models, optimizers or functions. read: reading numbers from a
-tensor. input: getting a batch. python: Python without TensorFlow. other: none of these.
+tensor. input: getting a batch. summary: writing summaries. python: Python without TensorFlow. other: none of these.
 """
 
 
@@ -313,6 +313,9 @@ class Facts(Record):
     asides: Asides | None = None
     long_steps: LongSteps | None = None
     before_steps: OutsideWork | None = Field(None, description="work of a script before its first step")
+    between_fits: OutsideWork | None = Field(
+        None, description="work of a script between two calls of fit, with its mean time"
+    )
     after_steps: OutsideWork | None = Field(
         None, description="work of a script after its last step; null if its last step was not seen"
     )

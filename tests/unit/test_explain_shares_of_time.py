@@ -29,12 +29,14 @@ from bench.model.facts import (
     LongSteps,
     MetricsTime,
     OptimizerTime,
+    OutsideWork,
     OwnTime,
     OwnTimePart,
     PipelineStage,
     Recompiled,
     Retraced,
     TraceReason,
+    WholeDataCall,
 )
 from bench.model.result import Projection, Result
 from bench.model.sample import Block, ProcessSample, Series
@@ -87,7 +89,7 @@ def test_shares_count_the_lines_that_are_too_many_to_name() -> None:
     assert "source line 1)" in finding.sentence
 
 
-@pytest.mark.parametrize(("freeing", "called"), [(0.3, {"predict": 1.0}), (0.7, {"predict": 1 / 1.7, "": 0.7 / 1.7})])
+@pytest.mark.parametrize(("freeing", "called"), [(0.7, {"predict": 1.0}), (1.5, {"predict": 0.4, "": 0.6})])
 def test_freeing_what_a_call_of_keras_leaves_belongs_to_the_call(freeing: float, called: dict[str, float]) -> None:
     samples: list[tuple[Place, float]] = [
         (Place(LINE_2, "predict", "keras"), 1.0),
@@ -118,6 +120,47 @@ def test_xla_that_compiles_each_shape_takes_the_time_of_compiling(seconds: float
             in finding.sentence
         )
         assert finding.what_ifs == ["xla"]
+
+
+def test_methods_that_are_called_between_some_steps_are_not_reported_as_a_part_of_each() -> None:
+    def causes_of(per_step: float, asides: Asides | None) -> set[str]:
+        facts = own_time((7, "evaluate", "keras", 0.5))
+        facts.whole_data_calls = [WholeDataCall(called="evaluate", per_step=per_step)]
+        facts.asides = asides
+        return {*found(facts)} & {CAUSE, BETWEEN_STEPS}
+
+    asides = Asides(count=3, first_seconds=0.6, seconds=0.6, every=10)
+    assert causes_of(0.1, asides) == {BETWEEN_STEPS}
+    assert causes_of(1.0, asides) == {BETWEEN_STEPS, CAUSE}
+    assert causes_of(0.1, None) == {CAUSE}
+
+
+def test_summaries_that_each_step_writes_are_a_cause_of_their_own() -> None:
+    finding = found(own_time((7, "image", "summary", 0.6), (8, "", "graph", 0.4)))["summaries in each step"]
+    assert finding.sentence == "Writing summaries takes 60% of the step (cifar's source line 7)."
+    assert finding.fix.startswith("Write them every 100 steps.")
+
+
+@pytest.mark.parametrize(("seconds", "is_fast"), [(0.0005, True), (0.004, False)])
+def test_a_fast_pipeline_is_not_told_to_become_faster(seconds: float, is_fast: bool) -> None:
+    facts = own_time((7, "__next__", "input", 0.5), (8, "", "graph", 0.5))
+    facts.pipeline = [PipelineStage(stage="tensor slice", seconds=seconds)]
+    finding = found(facts)["slow input"]
+    assert finding.fix.startswith("The pipeline is fast") == is_fast
+    assert ("Slowest stage" in finding.sentence) != is_fast
+
+
+@pytest.mark.parametrize(("seconds", "of_script"), [(0.9, True), (0.1, False)])
+def test_work_of_the_script_between_two_calls_of_fit_is_not_called_the_work_of_fit(
+    seconds: float, of_script: bool
+) -> None:
+    facts = fit_facts(0.0)
+    facts.epoch = Epoch(batches=8, remainder=0)
+    facts.between_fits = OutsideWork(seconds=seconds, lines=[15])
+    finding = found(facts, phases={"epoch_end": 0.1, "epoch_start": 0.9})[BETWEEN_EPOCHS]
+    assert ("Most of it passes between two calls of fit, in the script" in finding.sentence) == of_script
+    assert ("Most of it is the work of fit itself" in finding.sentence) != of_script
+    assert finding.fix.startswith("Do this work once") == of_script
 
 
 def test_a_call_that_takes_little_of_the_step_is_no_finding() -> None:

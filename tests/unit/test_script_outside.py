@@ -98,6 +98,20 @@ def test_the_last_validation_of_fit_is_no_work_after_the_training() -> None:
     assert after.seconds < SECONDS / 2
 
 
+def test_work_between_two_calls_of_fit_is_measured_for_itself() -> None:
+    sampler, loop = OutsideSampler(Sources(__file__)), fit(3)
+    run(sampler, loop, validation=work)
+    work()
+    run(sampler, loop)
+    found = read(sampler, loop).between_fits
+    assert found is not None
+    assert found.seconds == pytest.approx(SECONDS, rel=0.5)
+    assert found.lines
+    sampler = OutsideSampler(Sources(__file__))
+    run(sampler, loop)
+    assert read(sampler, loop).between_fits is None
+
+
 def test_another_training_is_no_work_before_or_after_the_steps() -> None:
     for chosen, other in ((0, 1), (1, 0)):
         sampler, loops = OutsideSampler(Sources(__file__)), [fit(3), fit(9)]

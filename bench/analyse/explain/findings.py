@@ -64,6 +64,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         *antipatterns.READERS,
         own_time.python,
         own_time.building,
+        own_time.summaries,
         growth.growing_steps,
         optimizer.optimizer,
         optimizer.metrics,
@@ -90,7 +91,7 @@ def findings(levels: list[Result], parts: Sequence[Part] = ()) -> list[Finding]:
         base_findings = [f for f in base_findings if f.cause != TOO_LITTLE_PARALLELISM]
     return [
         *outside_training.outside_training(base, samples),
-        *outside_steps.epoch_ends(samples),
+        *outside_steps.epoch_ends(base, samples),
         *outside_steps.between_steps(base, samples),
         *outside_steps.long_steps(base, samples),
         *_fit(base, samples, parts),

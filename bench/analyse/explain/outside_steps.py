@@ -26,7 +26,7 @@ MOSTLY_OWN_WORK = 0.5
 """If callbacks and validation take this share of the time between epochs, they explain it, and `fit` does not."""
 
 
-def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
+def epoch_ends(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if much of an epoch passes between its steps and those of the next one."""
     starts = with_epochs(cold_starts(samples))
     timed = [(Epochs.of(s), mean_step(series.blocks)) for s in starts if (series := main_series(s))]
@@ -53,7 +53,10 @@ def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     if worked > end:  # callbacks and the ends of epochs were timed in different epochs
         work = [(name, seconds * end / worked) for name, seconds in work]
     is_own_work = sum(seconds for _, seconds in work) > MOSTLY_OWN_WORK * between
-    if not is_own_work and share <= FIT_BETWEEN_MIN_SHARE:
+    of_script = merged_facts(samples).between_fits
+    if of_script is not None and of_script.seconds <= MOSTLY_OWN_WORK * between:
+        of_script = None
+    if not is_own_work and of_script is None and share <= FIT_BETWEEN_MIN_SHARE:
         return
     may_validate = not validation and merged_facts(samples).validated_epochs != 0.0
     epoch = between / share
@@ -61,6 +64,10 @@ def epoch_ends(samples: list[ProcessSample]) -> Iterator[Finding]:
     longest = [f"{name} {time_text(seconds)} ({seconds / epoch:.0%} of it)" for name, seconds in long]
     if is_own_work:
         own, fix = "", callbacks.epoch_end_fix(samples, validation)
+    elif of_script is not None:
+        lines = named_lines(base, of_script.lines, of_script.elsewhere)
+        own = f" Most of it passes between two calls of fit, in the script{lines}."
+        fix = "Do this work once, before the first call of fit, or in the input pipeline, while the model trains."
     elif may_validate:
         own, fix = " It is not known whether a validation belongs to it.", ""
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.analyse.explain.lines import named_lines
 from bench.analyse.samples import merged_facts
-from bench.model.causes import BUILDING, NEW_DATASET, PYTHON, SLOW_INPUT
+from bench.model.causes import BUILDING, NEW_DATASET, PYTHON, SLOW_INPUT, SUMMARIES
 from bench.model.explanation import Finding, OwnStepPart
 from bench.model.facts import WHOLE_DATA_CALLS, CallKind, OwnTimePart, WholeDataCall
 from bench.model.result import Result
@@ -16,6 +16,9 @@ from bench.whatif import on_batch
 
 MIN_SHARE = 0.05
 """Smallest share of a step for which a call is a finding."""
+
+FREQUENT = 0.5
+"""Smallest number of calls per step that are a part of most steps."""
 
 MOST_LINES = 3
 """Most lines that are named for one kind of call."""
@@ -37,11 +40,11 @@ def whole_data_calls(samples: Sequence[ProcessSample]) -> list[OwnTimePart]:
 
 def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
     """Yield a finding if the step calls methods for whole data sets, and these take much of it."""
-    calls = whole_data_calls(samples)
+    counted = {call.called: call for call in merged_facts(samples).whole_data_calls or []}
+    calls = [call for call in whole_data_calls(samples) if not _is_aside(samples, counted.get(call.called))]
     share = min(1.0, sum(call.share for call in calls))
     if share <= MIN_SHARE:
         return
-    counted = {call.called: call for call in merged_facts(samples).whole_data_calls or []}
     names = " and ".join(_with_counts(name, counted.get(name)) for name in dict.fromkeys(c.called for c in calls))
     lines = lines_of(base, calls)
     is_tried = on_batch.has_single_batches(counted.values())
@@ -54,6 +57,12 @@ def keras_calls(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]
         share=share,
         estimated=True,
     )
+
+
+def _is_aside(samples: Sequence[ProcessSample], call: WholeDataCall | None) -> bool:
+    """Return whether a method is called only between some steps. Another finding says so."""
+    per_step = call.per_step if call is not None else 0.0
+    return merged_facts(samples).asides is not None and per_step < FREQUENT
 
 
 def _with_counts(name: str, call: WholeDataCall | None) -> str:
@@ -87,6 +96,19 @@ def building(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
         subject="Building layers, models, optimizers or functions",
         evidence="constructors of Keras, and tf.function",
         fix="Build them once, before the loop.",
+    )
+
+
+def summaries(base: Result, samples: list[ProcessSample]) -> Iterator[Finding]:
+    """Yield a finding if writing summaries takes much of the step."""
+    yield from _of_lines(
+        base,
+        samples,
+        "summary",
+        cause=SUMMARIES,
+        subject="Writing summaries",
+        evidence="calls of tf.summary",
+        fix="Write them every 100 steps. Images and histograms take longest.",
     )
 
 

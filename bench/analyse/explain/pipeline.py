@@ -165,9 +165,22 @@ def with_stages(base: Result, samples: list[ProcessSample], finding: Finding) ->
     stages = merged_facts(samples).pipeline or []
     if not _stage_times(stages):
         return finding
+    waited = (finding.share or 0.0) * median_step(base, mean_step)
+    if batch_seconds(samples) < FAST * waited:
+        prepared = f"{finding.evidence}; the pipeline prepares a batch in {time_text(batch_seconds(samples))}"
+        return finding.model_copy(update={"evidence": prepared, "fix": FOR_FAST_PIPELINES})
     named = _of_stages(finding.sentence, finding.share or 0.0, stages, calls_python(base))
     evidence = f"{finding.evidence}; {named.evidence}"
     return named.model_copy(update={"evidence": evidence, "estimated": True, "parts": finding.parts})
+
+
+FAST = 0.5
+"""A pipeline is fast if it prepares a batch in less than this share of the time that getting one takes."""
+
+FOR_FAST_PIPELINES = (
+    "The pipeline is fast, so the call itself takes this time. Loop over the dataset inside a @tf.function, so that "
+    "each call runs several steps."
+)
 
 
 class _StageTime(NamedTuple):

@@ -28,6 +28,7 @@ OWN_STEP: dict[CallKind, str] = {
     "eager": "operations that run one by one from Python",
     "keras": "methods of Keras that run steps of their own",
     "tracing": "tracing new graphs",
+    "summary": "writing summaries",
     "building": "building layers, models, optimizers or functions",
     "read": "reading values from tensors",
     "input": "getting the next batch",

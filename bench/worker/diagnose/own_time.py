@@ -35,7 +35,7 @@ INTERVAL = 0.001
 SWITCHES = 5
 """How often in an interval Python lets another thread run. By default, it does so every five milliseconds."""
 
-FREEING = 0.5
+FREEING = 1.0
 """Longest time to free what a call of Keras leaves, as a share of the call's own time."""
 
 MAX_PARTS = 20
@@ -56,6 +56,9 @@ ITERATOR_READS = ("__next__", "get_next", "_next_internal")
 BUILDS = ("__init__", "__new__")
 """Methods of Keras' classes that build layers, models, optimizers and metrics."""
 
+ADAPTS = ("adapt",)
+"""Methods of Keras' layers that compute what the layers need to know about the data."""
+
 TRACE = "func_graph_from_py_func"
 """The function of TensorFlow that traces Python into a graph."""
 
@@ -63,6 +66,10 @@ GRAPH_CALL = (
     "polymorphic_function.py", "concrete_function.py", "def_function.py", "eager/function.py", "session.py"
 )  # fmt: skip
 """The files of TensorFlow that call functions, their names in TensorFlow 2.10, and the file that runs sessions."""
+
+
+SUMMARIES = "summary_ops_v2.py"
+"""The file of TensorFlow that writes summaries."""
 
 
 class Place(NamedTuple):
@@ -233,12 +240,14 @@ def _kind(called: str, calls: Sequence[tuple[str, str]], libraries: tuple[str, .
     if not library_calls:
         return "python"
     outermost = library_calls[-1][1]
-    if called in BUILDS and outermost.startswith(libraries[1:]):
+    if called in (*BUILDS, *ADAPTS) and outermost.startswith(libraries[1:]):
         return "building"
     if called == "function" and outermost.endswith(GRAPH_CALL):
         return "building"
     if called in KERAS_CALLS:
         return "keras"
+    if any(source.endswith(SUMMARIES) for _, source in library_calls):
+        return "summary"
     if any(name == TRACE for name, _ in library_calls):
         return "tracing"
     names = {name for name, _ in library_calls}
