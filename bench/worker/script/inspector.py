@@ -9,19 +9,18 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from bench.model.facts import Facts, LongSteps
+from bench.model.facts import Facts
 from bench.model.recognition import StepSource
 from bench.worker.diagnose.inspection import STEPS, WARM_UP, Observed, observing
-from bench.worker.diagnose.named_lines import lines_of
-from bench.worker.diagnose.own_time import FEWEST_STEPS, Place, StackSampler, summary
-from bench.worker.frames import SourceLine, Sources
+from bench.worker.diagnose.own_time import FEWEST_STEPS, StackSampler, summary
+from bench.worker.frames import Sources
+from bench.worker.script.rare_steps import TimedCall, described, rare_calls
 from bench.worker.script.replay_function import obstacle
 from bench.worker.script.running import Arguments
 
@@ -32,17 +31,10 @@ SECONDS = 1.5
 """Time limit for the steps in which reads and eager operations are counted."""
 
 LONG = 20.0
-"""A step is long if it takes more than this many times the median step time."""
+"""A step is left out if it takes more than this many times the median step time, because it may trace a validation."""
 
 RARE = 0.05
-"""Long steps are left out if their share is at most this: they trace a validation or save a checkpoint."""
-
-
-FEWEST_LONG = 3
-"""Fewest long steps that show how often they come. The first ones may only trace."""
-
-LARGE = 0.2
-"""A line of the long steps is named if it takes at least this share of what the largest one takes."""
+"""Such steps are left out only if their share is at most this."""
 
 
 @dataclass(eq=False)
@@ -167,48 +159,22 @@ class StepInspector:
             return facts
         if loop.observed is not None and loop.observed_steps:
             loop.observed.read(facts, loop.observed_steps)
-        pairs = [(a, b) for a, b in pairwise(loop.marks) if b.follows and b.steps > a.steps]
-        if not pairs:
+        calls = [
+            TimedCall(b.steps - a.steps, b.at - a.at, self._sampler.samples[a.samples : b.samples])
+            for a, b in pairwise(loop.marks)
+            if b.follows and b.steps > a.steps
+        ]
+        if not calls:
             return facts
-        seconds = [(b.at - a.at) / (b.steps - a.steps) for a, b in pairs]
-        median = statistics.median(seconds)
-        limit = LONG * median
-        is_rare = sum(each > limit for each in seconds) <= RARE * len(seconds)
-        kept = [pair for pair, each in zip(pairs, seconds, strict=True) if not is_rare or each <= limit]
-        samples = self._samples(kept)
-        if is_rare:
-            facts.long_steps = self._long_steps(pairs, [pair for pair in pairs if pair not in kept], median)
-        steps, elapsed = sum(b.steps - a.steps for a, b in kept), sum(b.at - a.at for a, b in kept)
-        facts.own_time = summary(samples, steps, elapsed)
+        rare, lines = rare_calls(calls)
+        if rare:
+            facts.long_steps = described(rare, calls, lines)
+        limit = LONG * statistics.median(call.step_seconds for call in calls)
+        is_rare = sum(call.step_seconds > limit for call in calls) <= RARE * len(calls)
+        kept = [call for call in calls if call not in rare and not (is_rare and call.step_seconds > limit)]
+        samples = [sample for call in kept for sample in call.samples]
+        facts.own_time = summary(samples, sum(call.steps for call in kept), sum(call.seconds for call in kept))
         return facts
-
-    def _samples(self, pairs: Iterable[tuple[Mark, Mark]]) -> list[tuple[Place, float]]:
-        """Return the samples between the two marks of each pair."""
-        return [sample for a, b in pairs for sample in self._sampler.samples[a.samples : b.samples]]
-
-    def _long_steps(
-        self, pairs: Sequence[tuple[Mark, Mark]], long: Sequence[tuple[Mark, Mark]], median: float
-    ) -> LongSteps | None:
-        """Return what the rare long steps have in common. None if there are too few.
-
-        Args:
-            pairs: the marks before and after each sampled call.
-            long: those of them whose steps are long.
-            median: the median step time in seconds.
-        """
-        if len(long) < FEWEST_LONG:
-            return None
-        seconds: dict[SourceLine, float] = {}
-        for place, part in self._samples(long):
-            seconds[place.source] = seconds.get(place.source, 0.0) + part
-        least = LARGE * max(seconds.values(), default=0.0)
-        return LongSteps(
-            count=len(long),
-            seconds=sum(b.at - a.at - median * (b.steps - a.steps) for a, b in long) / len(long),
-            every=sum(b.steps - a.steps for a, b in pairs) / len(long),
-            median=median,
-            **lines_of(Counter(line for line, part in seconds.items() if part >= least)),
-        )
 
     def _obstacle(self, source: StepSource, loop: _SeenLoop | None) -> str | None:
         reason = obstacle(self._tf, loop.arguments if loop is not None else None)
