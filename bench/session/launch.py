@@ -83,6 +83,7 @@ class Launcher:
         folders: The folder of each script, by the key of its spec.
         is_cold: Returns whether a worker must be fresh, by whether it starts alone.
         cluster: Returns how the workers of a spec meet. None if no spec has workers.
+        inspect: Whether workers of scripts also look into the steps.
     """
 
     def __init__(
@@ -95,8 +96,10 @@ class Launcher:
         folders: Mapping[str, ScriptFolder] = MappingProxyType({}),
         is_cold: Callable[[bool], bool] = lambda alone: True,
         cluster: Callable[[Spec], ClusterRun] | None = None,
+        inspect: bool = False,
     ) -> None:
         self._cluster = cluster
+        self._inspect = inspect
         self._servers = servers
         self._folders = folders
         self._is_cold = is_cold
@@ -131,7 +134,6 @@ class Launcher:
         start_position: int | None = 0,
         full: bool = False,
         scout_seconds: float = 0.0,
-        inspect: bool = False,
     ) -> WorkerSample:
         """Start a worker; its sample becomes the last of the result's samples.
 
@@ -140,7 +142,6 @@ class Launcher:
             start_position: Position in which it starts within its trial, from 0. None if several start at once.
             full: Whether it runs the whole training instead of blocks. Its worker is fresh.
             scout_seconds: Seconds for which a worker finds out what the steps of a script are, instead of timing them.
-            inspect: Whether such a worker also looks into the steps.
 
         Raises:
             DevbenchError: The system refuses to start it.
@@ -169,7 +170,7 @@ class Launcher:
                 self._load,
                 self._busy[spec.backend],
                 start,
-                self._script_run(result, scout_seconds, inspect) if spec.script is not None else None,
+                self._script_run(result, scout_seconds) if spec.script is not None else None,
                 self._cluster(spec) if self._cluster is not None and spec.workers is not None else None,
             )
             worker.process.last_moment = self._last_moment
@@ -184,7 +185,7 @@ class Launcher:
             result.add_note(f"Workers were not forked, because {changed} changes before TensorFlow is imported.")
         return worker
 
-    def _script_run(self, result: Result, scout_seconds: float, inspect: bool) -> Callable[[Path], ScriptRun]:
+    def _script_run(self, result: Result, scout_seconds: float) -> Callable[[Path], ScriptRun]:
         """Return a function that takes an empty folder and returns how a worker runs the script of a result."""
         folder = self._folders[result.key]
 
@@ -193,7 +194,7 @@ class Launcher:
                 **folder.place(scratch),
                 target=None if scout_seconds or result.recognition is None else result.recognition.chosen,
                 scout_seconds=scout_seconds,
-                inspect=inspect,
+                inspect=self._inspect,
                 check_placement=result.placement is None,
                 timeout=self._timeout,
             )

@@ -19,7 +19,7 @@ SCOUT_SECONDS = 10.0
 """Seconds after its first step for which a script runs so that its steps become known, unless it ends earlier."""
 
 
-def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) -> dict[str, Facts]:
+def recognize(launcher: Launcher, results: list[Result]) -> dict[str, Facts]:
     """Find out how the steps of each script are recognized, unless that is known.
 
     Results of the same script share what was found. A result whose script has no steps fails. Another failure may be
@@ -28,7 +28,6 @@ def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) 
     Args:
         launcher: Starts the processes.
         results: The results of a session.
-        inspect: Whether the processes also look into the steps.
 
     Returns:
         What they saw in the steps, by the key of the result.
@@ -45,7 +44,7 @@ def recognize(launcher: Launcher, results: list[Result], inspect: bool = False) 
             result.recognition, result.failure = earlier.recognition, earlier.failure
             continue
         known[program] = result
-        worker = launcher.start(result, scout_seconds=SCOUT_SECONDS, inspect=inspect)
+        worker = launcher.start(result, scout_seconds=SCOUT_SECONDS)
         with launcher.guard(result, worker):
             result.recognition = worker.recognize()
             result.failure = _too_few(result.recognition)

@@ -79,6 +79,7 @@ class Session:
             self._folders,
             self._is_cold,
             design.cluster,
+            design.inspect,
         )
 
     def run(self) -> list[Result]:
@@ -123,7 +124,7 @@ class Session:
 
     def _recognize(self) -> None:
         """Find the steps of scripts."""
-        self._scouted = recognize(self.launcher, self.results, self.design.inspect)
+        self._scouted = recognize(self.launcher, self.results)
         for result in self._stop.working():
             if self.design.after_recognition is not None and result.key in self._scouted:
                 self.design.after_recognition(result, self._scouted[result.key])

@@ -41,7 +41,7 @@ class ScriptRun(WorkerMessage):
 
     `file` and `folder` are the script's file and its working folder. If they belong to a copy, `copy_root` is replaced
     by `original_root` in everything that the worker reports. Without `target`, the worker is the scout: it only counts,
-    for `scout_seconds` after the first step, and reports what it recognized. With `inspect`, the scout also looks into
+    for `scout_seconds` after the first step, and reports what it recognized. With `inspect`, the worker also looks into
     the steps. `cells` holds the code of a notebook, by the names of its cells. `timeout` is the number of seconds of
     silence after which the parent takes the worker for hung.
     """

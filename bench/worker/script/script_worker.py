@@ -240,7 +240,8 @@ class ScriptWorker:
             self.scout.outside = OutsideSampler(self.sources)
             self.compiled_shapes = CompiledShapes(tf, self.seen.running, self.tracing)
             self.scout.arguments = lambda: self.seen.running.arguments
-        if self.watch is not None and self.place.target.kind != "fit" and not self.start.full:  # type: ignore[union-attr]
+        own_steps = target is not None and target.kind != "fit"
+        if self.watch is not None and own_steps and self.place.inspect and not self.start.full:
             assert self.timed_loop is not None
             self.watch.traced_calls = TracedCalls(tf, self.seen.running, self.tracing, self.timed_loop)
         inference.observe(self.seen)
