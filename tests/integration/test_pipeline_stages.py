@@ -73,7 +73,9 @@ def test_a_large_shuffle_buffer_is_filled_once_and_its_filling_is_timed(stages: 
     assert by_stage["shuffle"]["buffer"] == 300
     assert by_stage["prefetch"]["seconds"] > 2 * 0.002
     fillings = stages["computed"] / 300
-    assert fillings < 4, "the parts before the buffer are timed too, but the buffer is filled for at most two of them"
+    assert fillings < 8, (
+        "the part before the buffer is timed too, but each part behind it used to fill it several times"
+    )
 
 
 def test_stages_before_a_filter_are_left_out(stages: dict[str, Any]) -> None:

